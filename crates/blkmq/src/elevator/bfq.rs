@@ -36,6 +36,7 @@ mod entity;
 mod fixed;
 mod group;
 mod idling;
+mod ids;
 mod initial;
 mod log;
 mod merge;

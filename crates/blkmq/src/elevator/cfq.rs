@@ -19,6 +19,7 @@ mod complete;
 mod counters;
 mod group;
 mod idling;
+mod ids;
 mod join;
 mod learn;
 mod log;
@@ -35,7 +36,7 @@ mod tuned;
 mod workload;
 
 pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
-use merge::QId;
+use ids::QId;
 pub use policy::Cfq;
 use queue::Queue;
 pub use settings::CfqSettings;

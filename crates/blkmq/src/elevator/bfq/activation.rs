@@ -6,8 +6,8 @@
 //! 6.12.117); names of functions leave out `bfq_`.
 
 use super::Bfq;
-use super::entity::{EntityId, InTree};
-use super::queue::QId;
+use super::entity::InTree;
+use super::ids::{EntityId, QId};
 use super::service_tree::later;
 use crate::rules::PendingGroups;
 

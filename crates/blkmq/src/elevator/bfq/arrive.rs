@@ -6,10 +6,9 @@
 
 use super::Bfq;
 use super::budget::Expiry;
-use super::group::GroupId;
+use super::ids::{GroupId, QId};
 use super::merge_event::MergeEvent;
 use super::process::ProcessId;
-use super::queue::QId;
 use crate::elevator::messages::pointer;
 use crate::elevator::scheduler::{InsertAt, is_sync};
 use crate::request::{Place, Request, RequestId, RequestPool};

@@ -4,7 +4,7 @@
 //! bfq_bfqq_expire(), bfq_bfqq_update_budg_for_activation() in block/bfq-iosched.c (6.1.192,
 //! 6.12.117).
 
-use super::queue::QId;
+use super::ids::QId;
 use super::{Bfq, DIVISION};
 use crate::request::{RequestId, RequestPool};
 use crate::rules::IoBound;

@@ -4,7 +4,7 @@
 //! (6.1.192, 6.12.117).
 
 use super::Bfq;
-use super::queue::QId;
+use super::ids::QId;
 
 const LARGE_BURST: u32 = 8;
 

@@ -7,7 +7,8 @@
 use super::Bfq;
 use super::arrive::Arrived;
 use super::budget::Expiry;
-use super::queue::{QId, unlist};
+use super::ids::QId;
+use super::queue::unlist;
 use super::wr::Arrival;
 use crate::request::RequestPool;
 use crate::rules::{PendingGroups, Raising, StableMerge};

@@ -5,10 +5,9 @@
 
 use super::Bfq;
 use super::budget::Expiry;
-use super::group::GroupId;
+use super::ids::{GroupId, QId};
 use super::merge_event::MergeEvent;
 use super::process::ProcessId;
-use super::queue::QId;
 use crate::request::RequestPool;
 use crate::rules::PendingGroups;
 

@@ -5,9 +5,8 @@
 
 use super::Bfq;
 use super::arrive::queue_of;
-use super::entity::{EntityId, InTree};
-use super::group::GroupId;
-use super::queue::QId;
+use super::entity::InTree;
+use super::ids::{EntityId, GroupId, QId};
 use crate::request::{Place, RequestPool};
 
 impl Bfq {

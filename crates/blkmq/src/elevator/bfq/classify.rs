@@ -6,8 +6,9 @@
 
 use super::budget::STREAK;
 use super::idling::LARGE;
+use super::ids::QId;
 use super::log::Name;
-use super::queue::{IDLE, QId, unlist};
+use super::queue::{IDLE, unlist};
 use super::{Bfq, DIVISION};
 use crate::request::{Request, RequestId, RequestPool};
 use crate::rules::{IoBound, Raising, ThinkTime, WakerCheck};

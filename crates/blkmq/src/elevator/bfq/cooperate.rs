@@ -5,9 +5,10 @@
 //! bfq_may_be_close_cooperator() in block/bfq-iosched.c (6.1.192, 6.12.117; 5.13).
 
 use super::Bfq;
+use super::ids::QId;
 use super::position::is_close;
 use super::process::ProcessId;
-use super::queue::{IDLE, QId};
+use super::queue::IDLE;
 use crate::request::{RequestPool, Sector};
 
 impl Bfq {

@@ -7,8 +7,8 @@
 //! the sectors served.
 
 use super::Bfq;
-use super::group::{GroupId, ROOT};
-use super::queue::{BE, QId};
+use super::ids::{GroupId, QId, ROOT};
+use super::queue::BE;
 use crate::elevator::ideal_share::{SHARE_SHIFT, WeightedShare};
 use crate::env::{Counter, CounterForm, CounterUnit, Reading, Which};
 

@@ -5,7 +5,7 @@
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::arrive::Arrived;
-use super::queue::QId;
+use super::ids::QId;
 use super::{Bfq, far_past};
 use crate::request::{IoClass, IoPrio};
 

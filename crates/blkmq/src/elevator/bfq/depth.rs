@@ -3,7 +3,7 @@
 //! Kernel: bfq_limit_depth(), bfqq_request_over_limit(), bfq_update_depths() in
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
 
-use super::queue::QId;
+use super::ids::QId;
 use super::{Bfq, DIVISION};
 use crate::elevator::scheduler::Wanted;
 use crate::request::Op;

@@ -5,12 +5,8 @@
 
 use core::ops::{Index, IndexMut};
 
-use super::group::GroupId;
-use super::queue::QId;
+use super::ids::{EntityId, GroupId, QId};
 use crate::rbtree::{RbNode, RbNodes};
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct EntityId(pub(super) u32);
 
 /// The tree of its service tree that an entity is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -2,30 +2,10 @@
 //!
 //! Kernel: struct bfq_group, struct bfq_sched_data in block/bfq-iosched.h (6.1.192, 6.12.117).
 
-use super::entity::EntityId;
-use super::queue::QId;
+use super::ids::{EntityId, QId};
 use super::service_tree::ServiceTree;
 use crate::elevator::ideal_share::WeightedShare;
 use crate::rbtree::RbTree;
-
-/// Number of a group: its index in [`Submitters::groups`](crate::elevator::Submitters).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub(super) struct GroupId(pub(super) u16);
-
-/// The group without an entity.
-pub(super) const ROOT: GroupId = GroupId(0);
-
-impl GroupId {
-    #[inline]
-    pub(super) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    #[inline]
-    pub(super) fn entity(self) -> Option<EntityId> {
-        (self != ROOT).then_some(EntityId(u32::from(self.0)))
-    }
-}
 
 pub(super) const LEVELS: usize = 8;
 /// Classes (BFQ_IOPRIO_CLASSES).

@@ -6,7 +6,8 @@
 
 use super::Bfq;
 use super::budget::Expiry;
-use super::queue::{IDLE, QId};
+use super::ids::QId;
+use super::queue::IDLE;
 use crate::elevator::hook::TimerAsk;
 use crate::request::RequestPool;
 use crate::rules::InjectionScan;

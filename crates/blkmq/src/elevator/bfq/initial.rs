@@ -5,8 +5,9 @@
 use super::budget::BUDGET_MAX_DEFAULT;
 use super::entity::{Entities, Entity};
 use super::fixed::Fixed;
-use super::group::{AsyncQueues, Group, GroupId};
+use super::group::{AsyncQueues, Group};
 use super::idling::HwTag;
+use super::ids::GroupId;
 use super::queue::Queues;
 use super::rate::{REFERENCE, REFERENCE_WR_MS, Rate};
 use super::settings::BfqSettings;

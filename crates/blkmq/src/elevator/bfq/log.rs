@@ -6,7 +6,7 @@
 use core::fmt;
 
 use super::Bfq;
-use super::queue::QId;
+use super::ids::QId;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {

@@ -6,7 +6,7 @@
 
 use super::Bfq;
 use super::arrive::queue_of;
-use super::group::GroupId;
+use super::ids::GroupId;
 use crate::elevator::merging::{self, MergeHooks};
 use crate::elevator::scheduler::{BioMerge, is_sync};
 use crate::merge::{MergeIndex, Merging, Side, front_side};

@@ -2,9 +2,8 @@
 //! queues and processes after it. `protocol.rs` has the same state for the protocol on its own.
 
 use super::Bfq;
-use super::group::GroupId;
+use super::ids::{GroupId, QId};
 use super::process::ProcessId;
-use super::queue::QId;
 use super::stable_merge::CreationMerge;
 use crate::request::IoContextId;
 

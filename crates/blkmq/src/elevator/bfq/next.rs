@@ -4,9 +4,8 @@
 //! block/bfq-wf2q.c (6.1.192, 6.12.117).
 
 use super::Bfq;
-use super::entity::EntityId;
-use super::group::{CLASSES, GroupId, ROOT};
-use super::queue::QId;
+use super::group::CLASSES;
+use super::ids::{EntityId, GroupId, QId, ROOT};
 use super::service_tree::later;
 
 impl Bfq {

@@ -5,9 +5,9 @@
 //! (6.1.192, 6.12.117; 5.13).
 
 use super::Bfq;
+use super::ids::QId;
 use super::merge_event::MergeEvent;
 use super::process::ProcessId;
-use super::queue::QId;
 
 impl Bfq {
     /// The queue that the processes of `q` change to by an existing plan: the last one of its

@@ -6,7 +6,8 @@
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::Bfq;
-use super::queue::{IDLE, QId};
+use super::ids::QId;
+use super::queue::IDLE;
 use crate::elevator::pos_tree::{Looked, closest, look_up};
 use crate::request::{RequestPool, Sector};
 

@@ -3,9 +3,8 @@
 //! Kernel: struct bfq_io_cq in block/bfq-iosched.h (6.1.192, 6.12.117).
 
 use super::Bfq;
-use super::group::GroupId;
+use super::ids::{GroupId, QId};
 use super::merge_event::MergeEvent;
-use super::queue::QId;
 use super::saved::Saved;
 use crate::queue::ACCESS_RANGES_MAX;
 use crate::request::{IoContextId, IoPrio};

@@ -9,9 +9,8 @@
 
 use super::Bfq;
 use super::arrive::Arrived;
-use super::group::GroupId;
+use super::ids::{GroupId, QId};
 use super::process::ProcessId;
-use super::queue::QId;
 use super::settings::BfqSettings;
 use super::stable_merge::CreationMerge;
 use crate::elevator::SchedulerKind;

@@ -6,16 +6,13 @@
 
 use core::ops::{Index, IndexMut};
 
+use super::ids::QId;
 use super::process::ProcessId;
 use crate::elevator::pos_tree::Placed;
 use crate::list::QueueList;
 use crate::rbtree::{RbNode, RbNodes};
 use crate::request::{RequestId, RequestPool, Sector};
 use crate::sort::SortTree;
-
-/// Number of a queue: its index in the arena, which is used again after it was freed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct QId(pub(super) u32);
 
 /// Classes as the kernel numbers them.
 pub(super) const RT: u8 = 1;

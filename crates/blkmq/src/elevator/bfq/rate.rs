@@ -6,7 +6,7 @@
 //! 6.12.117).
 
 use super::idling::MIN_TT;
-use super::queue::QId;
+use super::ids::QId;
 use super::{Bfq, DIVISION};
 use crate::request::{Request, RequestId, RequestPool};
 

@@ -5,7 +5,8 @@
 //! 6.12.117).
 
 use super::arrive::Arrived;
-use super::queue::{QId, ThinkTimes, WeightRaising};
+use super::ids::QId;
+use super::queue::{ThinkTimes, WeightRaising};
 use super::wr::COEFF;
 use super::{Bfq, far_past};
 use crate::rules::Raising;

@@ -4,7 +4,7 @@
 //! container, and so are the cache lines that the section changes. The machine has the prices.
 
 use super::Bfq;
-use super::queue::QId;
+use super::ids::QId;
 use crate::elevator::hook::After;
 use crate::elevator::scheduler::Now;
 use crate::time::Duration;

@@ -7,7 +7,8 @@
 use super::Bfq;
 use super::arrive::{queue_of, set_queue_of};
 use super::budget::{Expiry, widened};
-use super::queue::{IDLE, QId};
+use super::ids::QId;
+use super::queue::IDLE;
 use crate::elevator::choose_rq::{BackSeek, choose_rq};
 use crate::elevator::messages::pointer;
 use crate::elevator::scheduler::is_sync;

@@ -5,7 +5,8 @@
 //! block/bfq-wf2q.c bfq_insert(), bfq_update_active_tree(), bfq_find_deepest(),
 //! bfq_first_active_entity() (6.1.192, 6.12.117).
 
-use super::entity::{Entities, EntityId, InTree};
+use super::entity::{Entities, InTree};
+use super::ids::EntityId;
 use crate::list::NIL;
 use crate::rbtree::{LEFT, RIGHT, RbNodes, RbTree, neighbour};
 
@@ -137,7 +138,7 @@ impl ServiceTree {
     }
 
     /// Panics unless both trees are in order and every least start is right.
-    pub(super) fn check(&self, entities: &Entities, group: super::group::GroupId) {
+    pub(super) fn check(&self, entities: &Entities, group: super::ids::GroupId) {
         for (tree, which) in [(&self.active, InTree::Active), (&self.idle, InTree::Idle)] {
             tree.check(entities);
             let mut at = tree.first(entities);

@@ -3,8 +3,8 @@
 //! Kernel: bfq_split_bfqq(), bfq_bfqq_resume_state(), bfq_waker_bfqq(),
 //! bfq_get_bfqq_handle_split() in block/bfq-iosched.c (6.1.192, 6.12.117).
 
+use super::ids::QId;
 use super::merge_event::MergeEvent;
-use super::queue::QId;
 use super::{Arrived, Bfq};
 use crate::rules::{ResumeAfter, WakerCheck};
 

@@ -5,9 +5,9 @@
 //! bfq_setup_stable_merge() in block/bfq-iosched.c (6.1.192, 6.12.117; 5.13).
 
 use super::Bfq;
+use super::ids::QId;
 use super::merge_event::MergeEvent;
 use super::process::ProcessId;
-use super::queue::QId;
 use crate::rules::{ResumeAfter, StableMerge};
 
 /// The decision about a queue that was just created.

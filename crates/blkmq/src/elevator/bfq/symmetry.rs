@@ -6,7 +6,7 @@
 //! bfq_add_bfqq_in_groups_with_pending_reqs() in block/bfq-wf2q.c (6.1.192, 6.12.117).
 
 use super::Bfq;
-use super::queue::QId;
+use super::ids::QId;
 use crate::rules::PendingGroups;
 
 impl Bfq {

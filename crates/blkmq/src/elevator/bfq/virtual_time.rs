@@ -5,9 +5,8 @@
 //! here: activation (`activation.rs`), the trees themselves (`service_tree.rs`). Kernel:
 //! block/bfq-wf2q.c (6.1.192, 6.12.117).
 
-use super::entity::EntityId;
-use super::group::ROOT;
-use super::queue::{BE, QId, unlist};
+use super::ids::{EntityId, QId, ROOT};
+use super::queue::{BE, unlist};
 use super::service_tree::{delta, later};
 use super::{Bfq, DIVISION};
 

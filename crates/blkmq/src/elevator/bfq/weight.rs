@@ -6,10 +6,10 @@
 
 use super::Bfq;
 use super::arrive::Arrived;
-use super::entity::EntityId;
 use super::group::LEVELS;
+use super::ids::{EntityId, QId};
 use super::process::ProcessId;
-use super::queue::{BE, IDLE, QId, RT};
+use super::queue::{BE, IDLE, RT};
 use crate::request::{IoClass, IoPrio};
 
 /// BFQ_MIN_WEIGHT.

@@ -5,7 +5,7 @@
 //! bfq_update_wr_data(), bfq_bfqq_softrt_next_start() in block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::budget::widened;
-use super::queue::QId;
+use super::ids::QId;
 use super::{Bfq, far_past};
 use crate::rules::Raising;
 

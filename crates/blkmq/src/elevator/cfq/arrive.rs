@@ -3,7 +3,7 @@
 //! Kernel: cfq_set_request(), cfq_add_rq_rb(), cfq_rq_enqueued(), cfq_should_preempt(),
 //! cfq_preempt_queue() in block/cfq-iosched.c (2.6.32 to 4.20).
 
-use super::group::ROOT;
+use super::ids::ROOT;
 use super::merge::Tie;
 use super::queue::{Class, Flags, Work};
 use super::{Cfq, QId};

@@ -4,7 +4,8 @@
 //! get or a put too many fails at once.
 
 use super::arrive::queue_of;
-use super::merge::{FALLBACK, QId};
+use super::ids::QId;
+use super::merge::FALLBACK;
 use super::queue::{Class, Served};
 use super::{Cfq, Queue};
 use crate::request::{Place, Request, RequestPool};

@@ -5,7 +5,8 @@
 //! serves all queues at once: groups by weight, in a group only the highest class, queues by the
 //! slices of their levels. These shares add up to the time served.
 
-use super::group::{GroupId, TREE_IDLE, TREES};
+use super::group::{TREE_IDLE, TREES};
+use super::ids::GroupId;
 use super::{Cfq, QId};
 use crate::elevator::ideal_share::{SHARE_SHIFT, WeightedShare};
 use crate::env::{

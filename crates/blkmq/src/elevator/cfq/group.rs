@@ -8,6 +8,7 @@ mod share;
 
 use core::ops::{Index, IndexMut};
 
+use super::ids::{GroupId, ROOT};
 use super::learn::ThinkTime;
 use super::queue::{Class, Work};
 use crate::elevator::submitters::SubmitterGroup;
@@ -19,17 +20,6 @@ use crate::rules::SliceGroups;
 const SHIFT: u32 = 12;
 /// Default weight of a group (BLKIO_WEIGHT_DEFAULT); the root has twice that.
 const WEIGHT_DEFAULT: u64 = 500;
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub(super) struct GroupId(pub(super) u16);
-
-impl GroupId {
-    pub(super) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-pub(super) const ROOT: GroupId = GroupId(0);
 
 /// A service tree (struct cfq_rb_root).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use super::group::GroupId;
+use super::ids::GroupId;
 use super::queue::{Class, Work};
 use super::{Cfq, QId};
 use crate::rules::SliceLog;

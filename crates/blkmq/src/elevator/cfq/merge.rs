@@ -17,9 +17,7 @@ use crate::rules::{MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenc
 pub use call_event::{CallEvent, MergeCall};
 pub use fault::{Account, Fault};
 
-/// Number of a queue. It is used again only when no pointer leads to its last queue.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct QId(pub u32);
+pub use super::ids::QId;
 
 /// The fallback queue if an allocation fails (`oom_cfqq`), which is never freed.
 pub const FALLBACK: QId = QId(0);

@@ -4,7 +4,7 @@
 //! include/linux/iocontext.h (2.6.32), struct cfq_io_cq in block/cfq-iosched.c (4.20).
 
 use super::Cfq;
-use super::group::GroupId;
+use super::ids::GroupId;
 use super::learn::{SeekMean, ThinkTime};
 use super::queue::Class;
 use crate::request::{IoClass, IoContextId, IoPrio, Request, RequestPool};

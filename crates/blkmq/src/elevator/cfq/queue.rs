@@ -5,9 +5,8 @@
 
 use core::ops::{Index, IndexMut};
 
-use super::group::GroupId;
+use super::ids::{GroupId, QId};
 use super::learn::SeekMean;
-use super::merge::QId;
 use crate::elevator::pos_tree::Placed;
 use crate::list::QueueList;
 use crate::rbtree::{RbNode, RbNodes};

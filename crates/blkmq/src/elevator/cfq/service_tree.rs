@@ -3,7 +3,8 @@
 //! Kernel: cfq_service_tree_add(), cfq_add_cfqq_rr(), cfq_del_cfqq_rr() in block/cfq-iosched.c
 //! (2.6.32 to 4.20).
 
-use super::group::{GroupId, ROOT, tree_of};
+use super::group::tree_of;
+use super::ids::{GroupId, ROOT};
 use super::queue::{Class, Queue, Served, Work};
 use super::{Cfq, QId};
 use crate::list::NIL;

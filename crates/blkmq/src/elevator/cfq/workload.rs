@@ -3,7 +3,8 @@
 //! Kernel: cfq_choose_cfqg(), choose_service_tree() in block/cfq-iosched.c (2.6.33, 2.6.35),
 //! choose_wl_class_and_type() (4.20).
 
-use super::group::{GroupId, TREE_IDLE, TREES, tree_of};
+use super::group::{TREE_IDLE, TREES, tree_of};
+use super::ids::GroupId;
 use super::queue::{Class, Work};
 use super::service_tree::TREE_ONE;
 use super::{Cfq, QId};

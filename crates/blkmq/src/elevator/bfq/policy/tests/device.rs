@@ -5,7 +5,7 @@ use proptest::test_runner::TestCaseError;
 
 use super::super::{Bfq, BfqSettings};
 use super::{Action, Shape};
-use crate::elevator::bfq::queue::QId;
+use crate::elevator::bfq::ids::QId;
 use crate::elevator::{
     BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, SchedulerKind, Submitter,
     SubmitterGroup, Submitters, TimerAsk,

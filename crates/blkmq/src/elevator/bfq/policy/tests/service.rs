@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::device::{Device, Mutant, Setup};
 use super::{Action, Shape};
-use crate::elevator::bfq::queue::QId;
+use crate::elevator::bfq::ids::QId;
 use crate::request::{IoClass, IoPrio, Op};
 use crate::rules::Rules;
 use crate::time::Duration;
