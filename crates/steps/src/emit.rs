@@ -2,9 +2,9 @@
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
-use syn::{ItemFn, Type, Visibility};
+use syn::{ItemFn, Lifetime, Type, Visibility};
 
-use crate::flow::{Flow, Vars};
+use crate::flow::{self, Flow, Vars};
 use crate::machine::{self, Block, BlockId, End, Item, Machine, Resume, Suspend, Var, VarId};
 
 /// The words in the brackets of `#[steps(..)]`.
@@ -25,6 +25,8 @@ struct Emit<'a> {
     flow: &'a Flow,
     /// The function's visibility, as its module writes it.
     inner: Visibility,
+    /// The place of each part in the code: jumps to a later one are known to the compiler.
+    places: Vec<usize>,
 }
 
 pub(crate) fn emit(
@@ -40,6 +42,7 @@ pub(crate) fn emit(
         machine,
         flow,
         inner: inner(vis),
+        places: flow::places(machine, flow),
     };
     let (state, constructors, steps) = (emit.state(), emit.constructors(), emit.steps());
     let labels = emit.labels();
@@ -78,18 +81,29 @@ impl Emit<'_> {
             }
         });
         let (callee, callee_enum) = self.callee();
+        let parts = self.parts().map(|block| self.part(block));
         quote! {
             /// Where it is, and what lives there.
             #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
             #inner struct State {
-                pc: u8,
+                pc: Pc,
                 #queue
                 #callee
                 #(#inner #fields: #types,)*
             }
 
+            /// The part that runs next.
+            #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+            #[repr(u8)]
+            #inner enum Pc { #(#parts,)* }
+
             #callee_enum
         }
+    }
+
+    /// Blocks that are entered by their numbers.
+    fn parts(&self) -> impl Iterator<Item = BlockId> {
+        (0..self.machine.blocks.len()).filter(|&block| self.flow.is_entered(block))
     }
 
     /// The arguments that are variables.
@@ -140,7 +154,7 @@ impl Emit<'_> {
         quote! {
             /// At its beginning: what is before the first label runs with the first step.
             #inner fn #enter(#parameters) -> State {
-                State { pc: 0, #queue #callee #(#inits,)* }
+                State { pc: Pc::P0, #queue #callee #(#inits,)* }
             }
 
             #first
@@ -161,12 +175,7 @@ impl Emit<'_> {
     fn steps(&self) -> TokenStream {
         let (cx, cx_type) = (&self.machine.cx, &self.machine.cx_type);
         let returns = &self.machine.returns;
-        let entered = (0..self.machine.blocks.len()).filter(|&block| self.flow.is_entered(block));
-        let arms = entered.map(|block| {
-            let number = self.number(block);
-            let (strays, body) = (self.strays(block), self.block(block));
-            quote!(#number => { #strays #body })
-        });
+        let parts = self.part_code();
         let (inner, label, find) = (&self.inner, self.label(), self.find());
         let inline = self.options.inline.then(|| quote!(#[inline(always)]));
         // A path keeps the number of its label: drivers ask for it often.
@@ -194,12 +203,7 @@ impl Emit<'_> {
                 #inline
                 fn step(&mut self, #cx: #cx_type) -> crate::step::Sub<#returns> {
                     let mut __steps_pc = self.pc;
-                    '__steps_run: loop {
-                        match __steps_pc {
-                            #(#arms)*
-                            _ => unreachable!("a number of this machine"),
-                        }
-                    }
+                    '__steps_run: loop { #parts }
                 }
 
                 #[inline]
@@ -212,10 +216,48 @@ impl Emit<'_> {
         }
     }
 
+    /// All parts: code that a part jumps to follows it, at the end of a block that the jump leaves.
+    fn part_code(&self) -> TokenStream {
+        let mut parts: Vec<BlockId> = self.parts().collect();
+        parts.sort_by_key(|&block| self.places[block]);
+        let code = |block| {
+            let (strays, body) = (self.strays(block), self.block(block));
+            quote!({ #strays #body })
+        };
+        let is_behind = |block: BlockId| {
+            let mut jumps = flow::jumps(self.machine, self.flow);
+            jumps.any(|(from, to)| to == block && self.places[from] < self.places[to])
+        };
+        let (behind, alone): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|&block| is_behind(block));
+        let arms = alone.iter().map(|&block| (block, code(block)));
+        let jumps = behind.iter().map(|&block| {
+            let end = self.end(block);
+            (block, quote!(break #end))
+        });
+        let arms = arms.chain(jumps).map(|(block, code)| {
+            let number = self.number(block);
+            quote!(#number => #code,)
+        });
+        let all = quote!(match __steps_pc { #(#arms)* });
+        behind.iter().fold(all, |before, &block| {
+            let (end, code) = (self.end(block), code(block));
+            quote!(#end: { #before } #code)
+        })
+    }
+
+    /// The end of the block behind which a part is.
+    fn end(&self, block: BlockId) -> Lifetime {
+        Lifetime::new(&format!("'__steps_{}", self.part(block)), Span::call_site())
+    }
+
+    fn part(&self, block: BlockId) -> Ident {
+        format_ident!("P{}", self.parts().take_while(|&part| part < block).count())
+    }
+
     fn number(&self, block: BlockId) -> TokenStream {
-        let before = (0..block).filter(|&block| self.flow.is_entered(block));
-        let number = u8::try_from(before.count()).expect("few enough of them");
-        quote!(#number)
+        let part = self.part(block);
+        quote!(Pc::#part)
     }
 
     /// Names and types of the fields, each once.
@@ -265,7 +307,7 @@ impl Emit<'_> {
                 if !item.edges.is_empty() || item.reads_cx || item.touches.is_some() {
                     return quote!();
                 }
-                items.extend(self.item(item, "first"));
+                items.extend(self.item(at, item, "first"));
             }
             match &block.end {
                 End::Open => return quote!(),
@@ -333,10 +375,10 @@ impl Emit<'_> {
 
     fn block(&self, id: BlockId) -> TokenStream {
         let block: &Block = &self.machine.blocks[id];
-        let items = block.items.iter().map(|item| self.item(item, "new"));
+        let items = block.items.iter().map(|item| self.item(id, item, "new"));
         let end = match &block.end {
-            End::Open => quote!(),
-            End::Goto(edge) => self.goto(edge.to),
+            End::Open => quote!(unreachable!("it has ended")),
+            End::Goto(edge) => self.goto(id, edge.to),
             End::Suspend(stop) => self.suspend(id, stop),
         };
         // A callee that has labels of its own notes those.
@@ -375,14 +417,13 @@ impl Emit<'_> {
         self.declare(&(&mentioned - &declared))
     }
 
-    fn item(&self, item: &Item, begin: &str) -> TokenStream {
+    fn item(&self, block: BlockId, item: &Item, begin: &str) -> TokenStream {
         let mut tokens = self.declare(&item.declares);
         if let Some((callee, args)) = &item.begins {
             let path = &self.machine.callees[*callee];
             let (variant, begin) = (variant(path), format_ident!("{begin}"));
-            tokens.extend(self.finish(quote!(
-                self.callee = Callee::#variant(#path::State::#begin(#args));
-            )));
+            let begins = quote!(self.callee = Callee::#variant(#path::State::#begin(#args)););
+            tokens.extend(self.finish(block, begins));
         }
         if let Some(callee) = item.steps {
             let variant = variant(&self.machine.callees[callee]);
@@ -397,7 +438,7 @@ impl Emit<'_> {
                 };
             });
         }
-        tokens.extend(self.finish(item.tokens.clone()));
+        tokens.extend(self.finish(block, item.tokens.clone()));
         let binds = item.binds.iter();
         let held = binds.filter(|(_, local)| self.flow.held.contains(local));
         let held = held.map(|(name, _)| name);
@@ -412,14 +453,11 @@ impl Emit<'_> {
             .last()
             .is_some_and(|item| item.begins.is_some());
         if begins && stop.next.tokens.is_empty() {
-            return quote! {
-                #resets
-                self.pc = #to;
-                __steps_pc = #to;
-                continue '__steps_run;
-            };
+            let jump = self.jump(block, stop.to);
+            return quote!(#resets self.pc = #to; #jump);
         }
-        let (next, label) = (self.finish(stop.next.tokens.clone()), self.stop_at(stop.to));
+        let next = self.finish(block, stop.next.tokens.clone());
+        let label = self.stop_at(stop.to);
         let forget = match self.flow.ran[block] {
             true => quote!(self.callee = Callee::None;),
             false => quote!(),
@@ -457,13 +495,22 @@ impl Emit<'_> {
         quote!(#(self.#dead = Default::default();)*)
     }
 
-    fn goto(&self, to: BlockId) -> TokenStream {
+    fn goto(&self, from: BlockId, to: BlockId) -> TokenStream {
         if self.flow.numbered[to] {
-            let number = self.number(to);
-            return quote!({ __steps_pc = #number; continue '__steps_run; });
+            return self.jump(from, to);
         }
         let block = self.block(to);
         quote!({ #block })
+    }
+
+    /// To a part: one behind this, or any, by its number.
+    fn jump(&self, from: BlockId, to: BlockId) -> TokenStream {
+        if self.places[self.flow.root[from]] < self.places[to] {
+            let end = self.end(to);
+            return quote!({ break #end; });
+        }
+        let number = self.number(to);
+        quote!({ __steps_pc = #number; continue '__steps_run; })
     }
 
     /// What a variable is called in the machine.
@@ -483,12 +530,12 @@ impl Emit<'_> {
     }
 
     /// Puts names and jumps in their places.
-    fn finish(&self, tokens: TokenStream) -> TokenStream {
+    fn finish(&self, from: BlockId, tokens: TokenStream) -> TokenStream {
         let variable = |name: &Ident| {
             let var = machine::placeholder_of(name)?;
             Some(self.name(var, name.span()))
         };
-        machine::replaced(tokens, &|block| self.goto(block), &variable)
+        machine::replaced(tokens, &|to| self.goto(from, to), &variable)
     }
 
     fn label(&self) -> TokenStream {

@@ -118,6 +118,46 @@ pub(crate) fn analyse(machine: &Machine) -> syn::Result<Flow> {
     Ok(flow)
 }
 
+/// Jumps from the code of one part to another part: ways that no label interrupts, and the steps of
+/// a function that was just begun.
+pub(crate) fn jumps(machine: &Machine, flow: &Flow) -> impl Iterator<Item = (BlockId, BlockId)> {
+    let reached = (0..machine.blocks.len()).filter(|&block| flow.reached[block]);
+    let ways = reached.flat_map(|block| {
+        let from = &machine.blocks[block];
+        let begins = from.items.last().is_some_and(|item| item.begins.is_some());
+        let stops = matches!(from.end, End::Suspend(_)) && !begins;
+        let mut ways = edges(machine, block);
+        if stops {
+            ways.pop();
+        }
+        ways.into_iter().map(move |edge| (block, edge.to))
+    });
+    ways.filter(|&(_, to)| flow.numbered[to])
+        .map(|(from, to)| (flow.root[from], to))
+}
+
+/// Places of parts in an order in which most jumps go forward: all but those that close a loop.
+pub(crate) fn places(machine: &Machine, flow: &Flow) -> Vec<usize> {
+    fn visit(block: BlockId, jumps: &[(BlockId, BlockId)], places: &mut [Option<usize>]) {
+        if places[block].is_some() {
+            return;
+        }
+        // Until those behind it have their places.
+        places[block] = Some(0);
+        for &(_, to) in jumps.iter().filter(|(from, _)| *from == block) {
+            visit(to, jumps, places);
+        }
+        let before = places.iter().flatten().filter(|&&place| place > 0).count();
+        places[block] = Some(places.len() - before);
+    }
+    let jumps: Vec<_> = jumps(machine, flow).collect();
+    let mut places = vec![None; machine.blocks.len()];
+    for block in 0..places.len() {
+        visit(block, &jumps, &mut places);
+    }
+    places.into_iter().flatten().collect()
+}
+
 /// Variables that something reads after a block has begun, before it sets them.
 fn liveness(machine: &Machine) -> Vec<Vars> {
     let mut live_in = vec![Vars::new(); machine.blocks.len()];

@@ -6,22 +6,22 @@ use quote::ToTokens;
 use syn::visit::Visit;
 use syn::{Expr, Member, Pat, Stmt};
 
-use super::run::Value;
+use super::run::{Value, last};
 
 type Names = BTreeSet<String>;
 
-/// By the number of a part.
+/// By the name of a part.
 pub(super) struct Lives {
-    reads: BTreeMap<i64, Names>,
+    reads: BTreeMap<String, Names>,
     /// Parts that begin within a function that this one runs.
-    runs: BTreeSet<i64>,
+    runs: Names,
 }
 
 /// Fields that code mentions, and the parts that it goes to.
 #[derive(Default)]
 struct Mentions {
     fields: Names,
-    parts: BTreeSet<i64>,
+    parts: Names,
 }
 
 impl<'ast> Visit<'ast> for Mentions {
@@ -34,6 +34,10 @@ impl<'ast> Visit<'ast> for Mentions {
         self.parts.extend(part(assign));
         syn::visit::visit_expr_assign(self, assign);
     }
+
+    fn visit_expr_break(&mut self, jump: &'ast syn::ExprBreak) {
+        self.parts.extend(jump.label.as_ref().and_then(part_behind));
+    }
 }
 
 fn own_field(field: &syn::ExprField) -> Option<String> {
@@ -44,23 +48,22 @@ fn own_field(field: &syn::ExprField) -> Option<String> {
     }
 }
 
-/// `self.pc = 3`, `__steps_pc = 3`.
-fn part(assign: &syn::ExprAssign) -> Option<i64> {
+/// `'__steps_P3`.
+fn part_behind(end: &syn::Lifetime) -> Option<String> {
+    let name = end.ident.to_string();
+    name.strip_prefix("__steps_").map(ToOwned::to_owned)
+}
+
+/// `self.pc = Pc::P3`, `__steps_pc = Pc::P3`.
+fn part(assign: &syn::ExprAssign) -> Option<String> {
     let is_pc = match &*assign.left {
         Expr::Path(path) => path.path.is_ident("__steps_pc"),
         Expr::Field(field) => own_field(field).is_some_and(|name| name == "pc"),
         _ => false,
     };
     match &*assign.right {
-        Expr::Lit(lit) if is_pc => Some(number(&lit.lit)),
+        Expr::Path(path) if is_pc => Some(last(&path.path)),
         _ => None,
-    }
-}
-
-fn number(lit: &syn::Lit) -> i64 {
-    match lit {
-        syn::Lit::Int(int) => int.base10_parse().expect("a number"),
-        other => panic!("{}", other.to_token_stream()),
     }
 }
 
@@ -88,17 +91,20 @@ impl Lives {
         let runs = arms
             .iter()
             .filter(|(_, body)| begins(body))
-            .map(|(part, _)| *part);
+            .map(|(part, _)| part.clone());
         let mut lives = Lives {
             runs: runs.collect(),
-            reads: arms.iter().map(|(part, _)| (*part, Names::new())).collect(),
+            reads: arms
+                .iter()
+                .map(|(part, _)| (part.clone(), Names::new()))
+                .collect(),
         };
         loop {
             let mut changed = false;
             for (part, body) in &arms {
                 let reads = lives.expr(body, Names::new());
                 changed |= reads != lives.reads[part];
-                lives.reads.insert(*part, reads);
+                lives.reads.insert(part.clone(), reads);
             }
             if !changed {
                 return lives;
@@ -107,11 +113,11 @@ impl Lives {
     }
 
     pub(super) fn is_read(&self, part: &Value, field: &str) -> bool {
-        matches!(part, Value::Int(part) if self.reads[part].contains(field))
+        matches!(part, Value::Label(Some(part)) if self.reads[part].contains(field))
     }
 
     pub(super) fn runs(&self, part: &Value) -> bool {
-        matches!(part, Value::Int(part) if self.runs.contains(part))
+        matches!(part, Value::Label(Some(part)) if self.runs.contains(part))
     }
 
     fn stmts(&self, stmts: &[Stmt], after: Names) -> Names {
@@ -147,6 +153,10 @@ impl Lives {
             }
             Expr::Return(_) => mentions(expr).fields,
             Expr::Continue(_) => Names::new(),
+            Expr::Break(jump) => {
+                let behind = jump.label.as_ref().and_then(part_behind);
+                behind.map_or(after, |part| self.reads[&part].clone())
+            }
             Expr::If(branch) if has_parts => {
                 let other = match &branch.else_branch {
                     Some((_, other)) => self.expr(other, after.clone()),
@@ -174,16 +184,30 @@ impl Lives {
     }
 }
 
-fn arms(step: &syn::ImplItemFn) -> Vec<(i64, &Expr)> {
+/// The code of each part: in an arm, or behind the block that jumps to it leave.
+fn arms(step: &syn::ImplItemFn) -> Vec<(String, &Expr)> {
     let Some(Stmt::Expr(Expr::Loop(run), _)) = step.block.stmts.last() else {
         panic!("a loop over the parts");
     };
-    let Some(Stmt::Expr(Expr::Match(parts), _)) = run.body.stmts.first() else {
-        panic!("a match on the part");
-    };
-    let arms = parts.arms.iter().filter_map(|arm| match &arm.pat {
-        Pat::Lit(lit) => Some((number(&lit.lit), &*arm.body)),
-        _ => None,
-    });
-    arms.collect()
+    let mut found = Vec::new();
+    let mut stmts = &run.body.stmts;
+    loop {
+        match &stmts[..] {
+            [Stmt::Expr(Expr::Match(parts), _)] => {
+                found.extend(parts.arms.iter().filter_map(|arm| match &arm.pat {
+                    Pat::Path(path) if !matches!(&*arm.body, Expr::Break(_)) => {
+                        Some((last(&path.path), &*arm.body))
+                    }
+                    _ => None,
+                }));
+                return found;
+            }
+            [Stmt::Expr(Expr::Block(before), _), Stmt::Expr(code, _)] => {
+                let end = before.label.as_ref().expect("jumps leave it");
+                found.push((part_behind(&end.name).expect("a part"), code));
+                stmts = &before.block.stmts;
+            }
+            _ => panic!("a match on the part"),
+        }
+    }
 }

@@ -196,7 +196,7 @@ fn name_of(pat: &Pat) -> String {
     }
 }
 
-fn last(path: &syn::Path) -> String {
+pub(super) fn last(path: &syn::Path) -> String {
     path.segments.last().expect("a path").ident.to_string()
 }
 
@@ -284,7 +284,7 @@ impl Frame<'_, '_> {
             Expr::Lit(lit) => Value::Int(literal(&lit.lit)),
             Expr::Paren(paren) => self.eval(&paren.expr)?,
             Expr::Reference(reference) => self.eval(&reference.expr)?,
-            Expr::Block(block) => self.block(&block.block)?,
+            Expr::Block(block) => self.labelled(block)?,
             Expr::Macro(mac) => self.suspension(&mac.mac)?,
             Expr::Tuple(tuple) if tuple.elems.is_empty() => Value::Unit,
             Expr::Tuple(tuple) => {
@@ -341,6 +341,19 @@ impl Frame<'_, '_> {
             Expr::MethodCall(call) => self.method(call)?,
             other => panic!("{}", other.to_token_stream()),
         })
+    }
+
+    fn labelled(&mut self, block: &syn::ExprBlock) -> Run {
+        let scope = self.locals.len();
+        let own = block.label.as_ref();
+        let own = own.map(|label| label.name.ident.to_string());
+        match self.block(&block.block) {
+            Err(Leave::Break(name, value)) if own.is_some() && name == own => {
+                self.locals.truncate(scope);
+                Ok(value)
+            }
+            end => end,
+        }
     }
 
     fn assign(&mut self, assign: &syn::ExprAssign) -> Run {
@@ -614,6 +627,7 @@ fn matches(pat: &Pat, value: &Value, binds: &mut Vec<(String, Value)>) -> bool {
             binds.push((pat.ident.to_string(), value.clone()));
             true
         }
+        (Pat::Path(path), Value::Label(Some(part))) => last(&path.path) == *part,
         (Pat::Lit(lit), Value::Int(int)) => literal(&lit.lit) == *int,
         (Pat::Or(or), value) => or.cases.iter().any(|pat| matches(pat, value, binds)),
         (Pat::Tuple(pats), Value::Tuple(values)) => {
