@@ -71,7 +71,7 @@ pub enum Call {
     /// A call of the target of a mapped queue (struct target_type of dm-mpath):
     /// [`TargetPath`](crate::path::TargetPath).
     Target { queue: QueueId, what: ToTarget },
-    /// blk_mq_try_issue_directly(): [`PlugPath`](crate::path::PlugPath).
+    /// blk_mq_try_issue_directly(): [`IssuePath`](crate::path::IssuePath).
     Issue { queue: QueueId, rq: RequestId },
     /// blk_mq_alloc_request() of a clone in the queue of a path, without waiting:
     /// [`ClonePath`](crate::path::ClonePath).
@@ -126,6 +126,17 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// blk_mq_run_hw_queue().
+    pub(crate) fn run(queue: QueueId, hctx: HctxId, in_background: bool) -> Call {
+        Call::Run {
+            queue,
+            hctx,
+            in_background,
+        }
+    }
+}
+
 /// blk_mq_run_hw_queues() or its delayed form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RunHow {
@@ -139,9 +150,10 @@ pub enum RunHow {
 }
 
 /// Action after the insertion.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ThenRun {
     /// Nothing: the caller runs the queue.
+    #[default]
     No,
     /// blk_mq_run_hw_queue(async = false).
     Here,
@@ -155,7 +167,7 @@ pub struct Inserts {
     pub(crate) queue: QueueId,
     pub(crate) rq: RequestId,
     pub(crate) head: bool,
-    pub(crate) bypass: Option<bool>,
+    pub(crate) bypass: bool,
     pub(crate) run: ThenRun,
 }
 
@@ -166,7 +178,7 @@ impl Inserts {
             queue,
             rq,
             head,
-            bypass: None,
+            bypass: false,
             run,
         }
     }
@@ -174,7 +186,7 @@ impl Inserts {
     /// blk_mq_request_bypass_insert(): to the head or tail of the dispatch list.
     pub(crate) fn bypass(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> Inserts {
         Inserts {
-            bypass: Some(head),
+            bypass: true,
             ..Inserts::new(queue, rq, head, run)
         }
     }
@@ -331,9 +343,10 @@ impl BioWork {
 }
 
 /// The event that unplugs the queue after a bio.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ThenUnplug {
     /// Nothing: buffered reads, and writeback.
+    #[default]
     Nobody,
     /// The bio itself, under the lock that it is inserted with (BIO_RW_UNPLUG).
     Bio,
@@ -342,7 +355,7 @@ pub enum ThenUnplug {
 }
 
 /// The caller of the driver's function.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RunBy {
     /// blk_unplug_timeout(): does not call it yet.
     Timer,
@@ -351,6 +364,7 @@ pub enum RunBy {
     /// __generic_unplug_device() under a lock that the caller holds.
     HolderUnplugs,
     /// blk_run_queue(): also the work of kblockd for a scheduler.
+    #[default]
     Run,
     /// generic_unplug_device(): kblockd after the timer, or a task.
     Unplug,
@@ -369,12 +383,13 @@ impl RunBy {
 }
 
 /// Why a request leaves the driver.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum SingleEndHow {
     /// The driver has completed it.
     Completed(Status),
     /// The driver refused it, for good, while its function runs.
     Refused(Status),
     /// The driver requeues it.
+    #[default]
     Requeued,
 }

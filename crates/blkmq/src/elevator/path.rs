@@ -167,3 +167,60 @@ pub(crate) mod dispatch_request {
         }
     }
 }
+
+/// Calls of the scheduler's insert_requests, until the list is empty. True if its last label
+/// changed shared state, so that the next step is a label of its own.
+pub(crate) mod insert_requests {
+    use super::InsertPath;
+    use crate::list::QueueList;
+    use crate::step::{Cx, Label, Steps, Sub};
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub(crate) struct State {
+        pub(crate) call: InsertPath,
+        list: QueueList,
+        head: bool,
+    }
+
+    impl State {
+        pub(crate) fn new(list: QueueList, head: bool) -> State {
+            State {
+                call: InsertPath::Idle,
+                list,
+                head,
+            }
+        }
+
+        /// Notes a label of the scheduler's own.
+        fn stop(&self, cx: &mut Cx<'_>) {
+            if let Some(label) = self.call.label() {
+                cx.stop_at(label);
+            }
+        }
+    }
+
+    impl Steps for State {
+        type Done = bool;
+
+        #[inline]
+        fn step(&mut self, cx: &mut Cx<'_>) -> Sub<bool> {
+            if self.call == InsertPath::Idle {
+                let list = core::mem::take(&mut self.list);
+                let (call, next) = cx.q.elevator.start_insert(cx.q, list, self.head);
+                (self.call, self.head) = (call, false);
+                self.stop(cx);
+                return Sub::Wait(next);
+            }
+            let step = cx.q.elevator.insert(&mut self.call, cx.q, cx.cpu);
+            if let Sub::Wait(_) = step {
+                self.stop(cx);
+            }
+            step
+        }
+
+        #[inline]
+        fn label(&self) -> Option<Label> {
+            self.call.label()
+        }
+    }
+}

@@ -8,8 +8,8 @@ use super::{
     RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath,
     TargetPath, TimeoutPath, TokenPath, WaitPath,
 };
-use crate::call::Call;
-use crate::elevator;
+use crate::call::{Call, Inserts};
+use crate::elevator::insert_requests;
 use crate::env::Cpu;
 use crate::names::Label;
 use crate::queue::BlkMq;
@@ -38,7 +38,13 @@ impl Call {
             }
             Call::Free { queue, rq } => take(Frame::Complete(CompletePath::free(queue, rq))),
             Call::Flush { queue, rq } => take(Frame::Flush(FlushPath::new(queue, rq))),
-            Call::Insert(inserts) => take(Frame::Insert(inserts.into())),
+            Call::Insert(Inserts {
+                queue,
+                rq,
+                head,
+                bypass,
+                run,
+            }) => take(Frame::Insert(InsertPath::new(queue, rq, head, bypass, run))),
             Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::unplug(queue, why))),
             Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
             Call::GetToken { queue, hctx, map } => {
@@ -183,7 +189,7 @@ impl Frame {
     pub fn reads_scheduler(&self) -> bool {
         match self {
             Frame::Run(path) => path.in_section(),
-            Frame::Insert(path) => path.insertion() != elevator::InsertPath::Idle,
+            Frame::Insert(path) => path.find::<insert_requests::State>().is_some(),
             Frame::Hook(_) | Frame::Token(_) => true,
             _ => false,
         }
@@ -224,32 +230,42 @@ pub(crate) trait Path {
     fn check_over(&self);
 }
 
-impl Path for RunPath {
-    #[inline]
-    fn label(&self) -> Label {
-        self.label
-    }
-
-    #[inline]
-    fn queue(&self) -> QueueId {
-        self.queue
-    }
-
-    #[inline]
-    fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        match Steps::step(self, cx) {
-            Sub::Wait(next) => {
-                self.label = cx.label;
-                debug_assert_eq!(self.label, self.found_label(), "the label is noted");
-                next
+/// Implements [`Path`] for functions with `#[steps(path)]`.
+macro_rules! steps_path {
+    ($($path:ty,)+) => {
+        $(impl Path for $path {
+            #[inline]
+            fn label(&self) -> Label {
+                self.label
             }
-            Sub::Done(()) => Next::Done,
-        }
-    }
 
-    fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {}
+            #[inline]
+            fn queue(&self) -> QueueId {
+                self.queue
+            }
 
-    fn check_over(&self) {}
+            #[inline]
+            fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+                match Steps::step(self, cx) {
+                    Sub::Wait(next) => {
+                        self.label = cx.label;
+                        debug_assert_eq!(self.label, self.found_label(), "the label is noted");
+                        next
+                    }
+                    Sub::Done(()) => Next::Done,
+                }
+            }
+
+            fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {}
+
+            fn check_over(&self) {}
+        })+
+    };
+}
+
+steps_path! {
+    RunPath,
+    InsertPath,
 }
 
 /// Implements [`Path`] for a path with methods of these names.
@@ -282,7 +298,6 @@ macro_rules! path {
 path! {
     SubmitPath: SubmitPath::label,
     PlugPath: PlugPath::label,
-    InsertPath: InsertPath::label,
     RunQueuesPath: |path| path.at.label(),
     CompletePath: |path| path.at.label(),
     EndBatchPath: |path| path.at.label(),

@@ -6,7 +6,7 @@ use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
 use super::tag::search_driver;
 use super::{Frame, RequeuePath, RunPath, TagStage};
-use crate::elevator::{OwnedByInsert, dispatch_request};
+use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId};
@@ -130,7 +130,7 @@ impl Frame {
     /// The requests of an insertion into the scheduler at this label; none for other paths.
     pub fn owned_by_insert(&self) -> Option<OwnedByInsert> {
         match self {
-            Frame::Insert(path) => path.insertion().owned(),
+            Frame::Insert(path) => path.find::<insert_requests::State>()?.call.owned(),
             Frame::Plug(path) => path.insertion().owned().or(Some(OwnedByInsert {
                 list: path.owned_group(),
                 seq: 0,
