@@ -75,7 +75,7 @@ pub use info::{
 pub use kind::{SchedulerKind, SchedulerSettings, labels};
 pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
-pub(crate) use path::{HookPath, InsertPath, MergePath, dispatch_request, insert_requests};
+pub(crate) use path::{HookPath, MergePath, dispatch_request, insert_requests};
 pub use scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Now, Override,
     Scheduler, TRACED, TagMapSize, Wanted, completed_level,

@@ -55,7 +55,7 @@ pub use label::Label;
 pub use map::MapPath;
 pub use map_end::MapEnd;
 pub use owned::{OwnedByRun, OwnedTags};
-pub use plug::PlugPath;
+pub use plug::{IssuePath, PlugPath};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use run_queues::RunQueuesPath;

@@ -483,7 +483,7 @@ impl World {
         if full || !fixed.wants_more(&config, context) {
             context.plugged = 0;
             context.cpu.plug.active = false;
-            return Frame::Plug(PlugPath::unplug(config.queue, Unplug::Finish));
+            return Frame::Plug(PlugPath::new(config.queue, Unplug::Finish));
         }
         if config.plugged > 0 {
             context.plugged += 1;

@@ -4,7 +4,7 @@
 
 use super::{
     BioEnd, BioWorkPath, CloneEnd, ClonePath, CompletePath, EndBatchPath, FlushPath, HookFrame,
-    InsertPath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath, RequeueRequest, RunPath,
+    InsertPath, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath, RequeueRequest, RunPath,
     RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath,
     TargetPath, TimeoutPath, TokenPath, WaitPath,
 };
@@ -45,7 +45,7 @@ impl Call {
                 bypass,
                 run,
             }) => take(Frame::Insert(InsertPath::new(queue, rq, head, bypass, run))),
-            Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::unplug(queue, why))),
+            Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::new(queue, why))),
             Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
             Call::GetToken { queue, hctx, map } => {
                 take(Frame::Token(TokenPath::get(queue, hctx, map)));
@@ -60,7 +60,7 @@ impl Call {
             }
             Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
             Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
-            Call::Issue { queue, rq } => take(Frame::Plug(PlugPath::single(queue, rq))),
+            Call::Issue { queue, rq } => take(Frame::Issue(IssuePath::new(queue, rq))),
             Call::AllocateClone { queue, above } => {
                 take(Frame::Clone(ClonePath::allocate(queue, above)));
             }
@@ -101,6 +101,8 @@ impl From<Call> for Frame {
 pub enum Frame {
     Submit(SubmitPath),
     Plug(PlugPath),
+    /// Direct issue of one request.
+    Issue(IssuePath),
     Insert(InsertPath),
     Run(RunPath),
     RunQueues(RunQueuesPath),
@@ -137,6 +139,7 @@ macro_rules! of_path {
         match $frame {
             Frame::Submit($path) => $does,
             Frame::Plug($path) => $does,
+            Frame::Issue($path) => $does,
             Frame::Insert($path) => $does,
             Frame::Run($path) => $does,
             Frame::RunQueues($path) => $does,
@@ -202,6 +205,7 @@ impl Frame {
         match self {
             Frame::Run(path) => path.in_stopped_section(),
             Frame::Plug(path) => path.in_section(),
+            Frame::Issue(path) => path.in_section(),
             Frame::MapBio(path) => path.in_section(),
             Frame::BioWork(path) => path.in_section(),
             other => other.reads_scheduler(),
@@ -230,9 +234,10 @@ pub(crate) trait Path {
     fn check_over(&self);
 }
 
-/// Implements [`Path`] for functions with `#[steps(path)]`.
+/// Implements [`Path`] for functions with `#[steps(path)]`; `queue` after one that turns to other
+/// queues.
 macro_rules! steps_path {
-    ($($path:ty,)+) => {
+    ($($path:ty $(: $turns:ident)?,)+) => {
         $(impl Path for $path {
             #[inline]
             fn label(&self) -> Label {
@@ -246,7 +251,9 @@ macro_rules! steps_path {
 
             #[inline]
             fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-                match Steps::step(self, cx) {
+                let step = Steps::step(self, cx);
+                $(self.$turns = cx.q.id;)?
+                match step {
                     Sub::Wait(next) => {
                         self.label = cx.label;
                         debug_assert_eq!(self.label, self.found_label(), "the label is noted");
@@ -266,6 +273,8 @@ macro_rules! steps_path {
 steps_path! {
     RunPath,
     InsertPath,
+    PlugPath: queue,
+    IssuePath,
 }
 
 /// Implements [`Path`] for a path with methods of these names.
@@ -297,7 +306,6 @@ macro_rules! path {
 // A path of parts names its next label itself, since the parts have labels too.
 path! {
     SubmitPath: SubmitPath::label,
-    PlugPath: PlugPath::label,
     RunQueuesPath: |path| path.at.label(),
     CompletePath: |path| path.at.label(),
     EndBatchPath: |path| path.at.label(),

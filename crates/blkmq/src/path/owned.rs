@@ -43,6 +43,7 @@ impl Frame {
         match self {
             Frame::Submit(path) => path.tag_stage(),
             Frame::Plug(path) => path.tag_stage(),
+            Frame::Issue(path) => path.tag_stage(),
             Frame::Run(path) => path.tag_stage(),
             Frame::Complete(path) => path.tag_stage(),
             Frame::EndBatch(path) => path.tag_stage(),
@@ -89,6 +90,7 @@ impl Frame {
             // Requests of a batch keep their tags until these are freed.
             Frame::EndBatch(_)
             | Frame::Plug(_)
+            | Frame::Issue(_)
             | Frame::Insert(_)
             | Frame::Flush(_)
             | Frame::Requeue(_)
@@ -131,12 +133,7 @@ impl Frame {
     pub fn owned_by_insert(&self) -> Option<OwnedByInsert> {
         match self {
             Frame::Insert(path) => path.find::<insert_requests::State>()?.call.owned(),
-            Frame::Plug(path) => path.insertion().owned().or(Some(OwnedByInsert {
-                list: path.owned_group(),
-                seq: 0,
-                bucket: 0,
-                filled: false,
-            })),
+            Frame::Plug(path) => Some(path.owned()),
             _ => None,
         }
     }

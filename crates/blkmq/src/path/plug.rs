@@ -1,353 +1,533 @@
 //! A task's plug and its flush; direct issue of requests of a queue without scheduler.
 //!
-//! Kernel: blk_add_rq_to_plug(), blk_mq_flush_plug_list(), blk_mq_try_issue_directly(),
-//! blk_mq_try_issue_list_directly(), blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
+//! Kernel: __blk_flush_plug() in block/blk-core.c, blk_mq_flush_plug_list(),
+//! blk_mq_try_issue_directly() and the functions between them in block/blk-mq.c (6.1.192,
+//! 6.12.117).
 
-mod check;
-mod issue;
 mod list;
-mod whole;
 
+use super::TagStage;
+use super::driver::is_stopped;
+use super::insert::insert_ctx;
+use super::list::{busy_after, requeue_bookkeeping};
+use super::tag::{self, search_driver};
 use super::wait::wake_all;
-use super::{TagStage, insert, tag};
-use crate::call::Unplug;
-use crate::elevator;
-use crate::env::{Cpu, TraceAction};
+use crate::call::{Call, Inserts, ThenRun, Unplug};
+use crate::elevator::{OwnedByInsert, insert_requests};
+use crate::env::{Answer, TraceAction};
 use crate::list::QueueList;
-use crate::names::{Label, labels};
 use crate::not_state::NotState;
 use crate::plug::PlugList;
-use crate::queue::{BlkMq, LockKind};
-use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
-use crate::rules::{DirectIssue, DirectUnplug, PlugOrder, PlugRun};
-use crate::step::{Cx, Next, Sub, call_run, lock};
+use crate::queue::LockKind;
+use crate::request::{HctxId, Place, Plugged, QueueId, RequestId, Status};
+use crate::rules::{
+    DirectIssue, DirectUnplug, Fix, LastHint, PlugOrder, PlugRun, StarvedIssue, StoppedIssue,
+};
+use crate::step::{Cx, Label, Next, Steps as _, labels};
+use steps::steps;
+
+pub use flush_plug::State as PlugPath;
+pub use try_issue_directly::State as IssuePath;
 
 /// BLK_PLUG_FLUSH_SIZE in sectors.
 pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;
 
-labels! {
-    pub enum At in "plug" {
-        /// Take the list; choose the kind of issue.
-        Take,
-        /// Collect the next group of one hctx and ctx.
-        Group,
-        /// The scheduler's insert_requests: its section, where that has no name of its own.
-        Elevator,
-        /// Is the hctx busy?
-        Busy,
-        /// Under ctx->lock: insert the requests that could not be issued.
-        Ctx,
-        /// Run the group's hctx.
-        Run,
-        /// queue_rqs: is the queue quiesced? If not, offer the first request.
-        WholeQuiesced,
-        /// queue_rqs: the driver's answer. Then offer the next request.
-        WholeAnswer,
-        /// queue_rqs: the driver was notified that no more of the hctx follows. Offer the next
-        /// request.
-        WholeRung,
-        /// Direct issue: next request.
-        Next,
-        /// Is its hctx stopped?
-        Stopped,
-        /// Is the queue quiesced? If not, and it has its tag, offer it.
-        Quiesced,
-        /// Was there a budget?
-        Budget,
-        /// Take a driver tag, then offer it.
-        Tag,
-        /// Release the budget.
-        NoTag,
-        /// The driver's answer. Read the moving average.
-        Answer,
-        /// Run the hctx whose dispatch list has the refused request.
-        Refused,
-        /// Direct issue has ended.
-        Issued,
-        /// Write the moving average.
-        BusyWrite,
+/// __blk_flush_plug() of the running task's plug: the list, then cached requests. In the middle of
+/// a plug, blk_mq_flush_plug_list() alone.
+#[steps(path)]
+pub fn flush_plug(cx: &mut Cx<'_>, why: Unplug) {
+    /// Take the list; choose the kind of issue.
+    at!(Take);
+    sub!(flush_plug_list(why == Unplug::Schedule));
+    // blk_mq_free_plug_rqs(): cached requests that were not used.
+    while why != Unplug::Full && !cx.cpu.plug.cached.is_empty() {
+        turn_to(cx, cx.cpu.plug.cached_queue);
+        let rq = cx.cpu.plug.cached.pop_front(&mut cx.pool());
+        let (queue, rq) = (cx.q.id, rq.expect("there was one"));
         /// Free cached requests.
-        Cached,
+        call!(Cached, Call::Free { queue, rq });
+    }
+    // In the middle of a plug blk_add_rq_to_plug() does that.
+    cx.cpu.plug.clock = NotState(None);
+}
+
+/// blk_mq_flush_plug_list().
+#[steps]
+fn flush_plug_list(cx: &mut Cx<'_>, from_schedule: bool) {
+    let mut rest: PlugList = core::mem::take(&mut cx.cpu.plug.list);
+    let Some(first) = rest.first() else {
+        return;
+    };
+    turn_to(cx, first.queue);
+    set_places(cx, rest);
+    let plug = &cx.cpu.plug;
+    let old = cx.rules().direct_issue != DirectIssue::UnlessBusy;
+    if !(old || plug.multiple_queues || plug.has_elevator || from_schedule) {
+        if cx.rules().direct_unplug == DirectUnplug::Traced {
+            cx.trace_count(TraceAction::Unplug, rest.len() as u64);
+        }
+        if cx.q.settings.driver_queue_rqs {
+            rest = sub!(queue_rqs(rest));
+            if !rest.is_empty() {
+                at!(Next);
+                rest = sub!(plug_issue_direct(rest));
+            }
+        } else {
+            rest = sub!(plug_issue_direct(rest));
+        }
+        at!(Group);
+    }
+    while !rest.is_empty() {
+        rest = sub!(dispatch_plug_list(rest, from_schedule));
     }
 }
 
-/// How requests are issued directly.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Mode {
-    /// One request without plug.
-    Single,
-    /// The whole plug (blk_mq_plug_issue_direct), or the requests that queue_rqs left.
-    Plug,
-    /// One group (blk_mq_try_issue_list_directly).
-    Group,
+/// __blk_mq_flush_plug_list(): the driver is offered a whole plug, one request after another,
+/// whatever it answers to each (null_queue_rqs(), nvme_queue_rqs()). Returns the requests that it
+/// refused, which are issued directly afterwards.
+///
+/// A stack comes newest first (v6.1). The driver may reorder requests of one hctx that follow each
+/// other: NVMe reverses them again before the drive sees them.
+#[steps]
+fn queue_rqs(cx: &mut Cx<'_>, mut rest: PlugList) -> PlugList {
+    /// queue_rqs: is the queue quiesced? If not, offer the first request.
+    at!(WholeQuiesced);
+    if cx.q.quiesced.test(cx.cpu) {
+        return rest;
+    }
+    let mut refused: QueueList = QueueList::new();
+    while let Some(Plugged { rq, .. }) = rest.pop_front(cx.mq, cx.cpu.id) {
+        let rq: RequestId = rq;
+        // `last` (NVMe: the doorbell) where no more of its hctx follows at once.
+        let last = ends_run(cx, rest, rq);
+        /// queue_rqs: the driver's answer. Then offer the next request.
+        let answer = ask!(WholeAnswer, Next::offer(rq, last));
+        if answer != Answer::Ok {
+            // A refusal is neither counted nor traced: the core will offer the request again.
+            refused.push_back(&mut cx.pool(), rq);
+            if cx.q.settings.driver_commit_rqs && ends_run(cx, rest, rq) {
+                let hctx = cx.pool()[rq].hctx;
+                /// queue_rqs: the driver was notified that no more of the hctx follows. Offer the
+                /// next request.
+                ask!(WholeRung, Next::commit(hctx));
+            }
+        }
+    }
+    let queue = cx.q.id;
+    while !refused.is_empty() {
+        let rq = refused.pop_front(&mut cx.pool());
+        let rq = rq.expect("it is not empty");
+        rest.push_back(cx.mq, cx.cpu.id, Plugged { queue, rq });
+    }
+    rest
 }
 
-/// The driver's answer to a request that was issued directly.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-enum Outcome {
-    #[default]
+/// blk_mq_dispatch_plug_list(): all requests of one hctx and ctx, oldest first; the group of the
+/// newest request first where the plug is a stack. The others keep their order: returns them.
+#[steps]
+fn dispatch_plug_list(cx: &mut Cx<'_>, mut rest: PlugList, from_schedule: bool) -> PlugList {
+    let lead = rest.first().expect("the plug is not empty");
+    turn_to(cx, lead.queue);
+    let group = gather(cx, &mut rest, lead);
+    let hctx: HctxId = cx.pool()[lead.rq].hctx;
+    // percpu_ref_get() around the insertion and its run.
+    cx.pool().usage.get(1);
+    let action = if from_schedule {
+        TraceAction::UnplugTimer
+    } else {
+        TraceAction::Unplug
+    };
+    cx.trace_count(action, group.len() as u64);
+    if cx.q.has_elevator() {
+        /// The scheduler's insert_requests: its section, where that has no name of its own.
+        if sub!(Elevator, insert_requests(group, false)) {
+            at!(Run);
+        }
+        sub!(run_group(hctx, from_schedule));
+    } else {
+        sub!(insert_group(hctx, group, from_schedule));
+    }
+    if cx.pool().usage.exit() {
+        /// Collect the next group of one hctx and ctx.
+        ask!(Group, wake_all(cx.cpu, cx.q.id));
+    }
+    rest
+}
+
+/// blk_mq_insert_requests(), or a part of blk_mq_sched_insert_requests() (v6.1): of a queue without
+/// scheduler.
+#[steps]
+fn insert_group(cx: &mut Cx<'_>, hctx: HctxId, mut list: QueueList, from_schedule: bool) {
+    let mut in_background: bool = from_schedule;
+    if cx.rules().direct_issue == DirectIssue::UnlessBusy {
+        /// Is the hctx busy?
+        at!(Busy);
+        if cx.hctx(hctx).dispatch_busy.read(cx.cpu) == 0 && !from_schedule {
+            list = sub!(try_issue_list_directly(hctx, list));
+            if list.is_empty() && cx.rules().plug_run == PlugRun::IfInserted {
+                at!(Group);
+                return;
+            }
+        }
+    }
+    if let Some(first) = list.first() {
+        let ctx = cx.pool()[first].ctx;
+        /// Under ctx->lock: insert the requests that could not be issued.
+        lock!(Ctx, cx.lock(LockKind::Ctx, u32::from(ctx.0)));
+        let pool = cx.pool();
+        let nowait = list.iter(&pool).any(|rq| pool[rq].flags.nowait);
+        drop(pool);
+        in_background = from_schedule || nowait && cx.rules().plug_run == PlugRun::Always;
+        insert_ctx(cx, &mut list, false);
+    }
+    /// Run the group's hctx.
+    at!(Run);
+    sub!(run_group(hctx, in_background));
+}
+
+/// blk_mq_run_hw_queue() of a group.
+#[steps]
+fn run_group(cx: &mut Cx<'_>, hctx: HctxId, in_background: bool) {
+    call!(Group, Call::run(cx.q.id, hctx, in_background));
+}
+
+/// What became of a request that was issued directly.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Issued {
     Taken,
+    /// The queue was stopped or quiesced: it was inserted, and counts as issued.
+    Inserted,
+    /// No budget or no tag.
+    NoResource,
     /// BLK_STS_RESOURCE or BLK_STS_DEV_RESOURCE.
     Refused,
     /// An error: the request ends with it.
     Failed(Status),
 }
 
-/// A plug flush, or direct issue of one request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct PlugPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    from_schedule: bool,
-    /// The group is run by kblockd, independent of the flush.
-    in_background: bool,
-    keep_cached: bool,
-    mode: Mode,
-    /// The remaining requests of the plug.
-    rest: PlugList,
-    group: QueueList,
-    insertion: elevator::InsertPath,
-    hctx: HctxId,
-    ctx: u16,
-    /// The request of `Mode::Single`, until it is issued.
-    only: Option<RequestId>,
-    rq: Option<RequestId>,
-    get: tag::Search,
-    queued: u32,
-    failed: bool,
-    outcome: Outcome,
-    busy: i32,
-    /// It holds a reference on the queue for a group that may have completed by now.
-    entered: bool,
+/// blk_mq_issue_direct() of blk_mq_plug_issue_direct(): the whole plug, or the requests that
+/// queue_rqs left. Returns those that were not tried.
+#[steps]
+fn plug_issue_direct(cx: &mut Cx<'_>, mut rest: PlugList) -> PlugList {
+    let mut hctx: HctxId = HctxId(0);
+    let mut queued: u32 = 0;
+    let mut failed: bool = false;
+    loop {
+        let Some(Plugged { rq, .. }) = rest.first() else {
+            at!(Issued);
+            break;
+        };
+        let rq: RequestId = rq;
+        let elsewhere = cx.pool()[rq].hctx != hctx;
+        if elsewhere && queued > 0 && cx.q.settings.driver_commit_rqs {
+            // The driver was notified that more of the last hctx will come.
+            cx.trace_count(TraceAction::Unplug, u64::from(queued));
+            queued = 0;
+            ask!(Next, Next::commit(hctx));
+        }
+        hctx = cx.pool()[rq].hctx;
+        rest.pop_front(cx.mq, cx.cpu.id);
+        match sub!(request_issue_directly(hctx, rq, rest.is_empty())) {
+            Issued::Taken => {
+                queued += 1;
+                failed &= cx.rules().last_hint == LastHint::TagAhead;
+            }
+            Issued::Inserted => queued += 1,
+            Issued::Failed(status) => {
+                failed = true;
+                let queue = cx.q.id;
+                call!(Next, Call::End { queue, rq, status });
+            }
+            Issued::NoResource | Issued::Refused => {
+                failed = true;
+                let runs = rest.is_empty() || cx.rules().fixes.has(Fix::RefusedRun);
+                sub!(refuse(hctx, rq, runs));
+                break;
+            }
+        }
+    }
+    // v6.1 calls commit_rqs even if no request was queued.
+    let speaks = queued > 0 || cx.rules().last_hint == LastHint::TagAhead;
+    if failed && speaks && cx.q.settings.driver_commit_rqs {
+        cx.trace_count(TraceAction::Unplug, u64::from(queued));
+        ask!(Issued, Next::commit(hctx));
+    }
+    rest
+}
+
+/// blk_mq_try_issue_list_directly(): one group. Returns those that were not tried, which are
+/// inserted as any others.
+#[steps]
+fn try_issue_list_directly(cx: &mut Cx<'_>, hctx: HctxId, mut list: QueueList) -> QueueList {
+    let mut queued: u32 = 0;
+    let mut failed: bool = false;
+    at!(Next);
+    loop {
+        let Some(rq) = list.pop_front(&mut cx.pool()) else {
+            at!(Issued);
+            break;
+        };
+        let rq: RequestId = rq;
+        match sub!(request_issue_directly(hctx, rq, list.is_empty())) {
+            Issued::Taken => {
+                queued += 1;
+                failed &= cx.rules().last_hint == LastHint::TagAhead;
+            }
+            Issued::Inserted => queued += 1,
+            Issued::Failed(status) => {
+                failed = true;
+                let queue = cx.q.id;
+                call!(Next, Call::End { queue, rq, status });
+            }
+            Issued::NoResource | Issued::Refused => {
+                failed = true;
+                // If more of the group is left, the run after their insertion does that.
+                sub!(refuse(hctx, rq, list.is_empty()));
+                break;
+            }
+        }
+    }
+    if failed && queued > 0 && cx.q.settings.driver_commit_rqs {
+        if cx.rules().last_hint == LastHint::ListEmpty {
+            cx.trace_count(TraceAction::Unplug, u64::from(queued));
+        }
+        ask!(Issued, Next::commit(hctx));
+    }
+    list
+}
+
+/// blk_mq_try_issue_directly(): one request without plug.
+#[steps(path)]
+pub fn try_issue_directly(cx: &mut Cx<'_>, rq: RequestId) {
+    /// Direct issue: next request.
+    at!(Next);
+    let hctx: HctxId = cx.pool()[rq].hctx;
+    match sub!(request_issue_directly(hctx, rq, true)) {
+        Issued::Taken | Issued::Inserted => {}
+        Issued::NoResource => {
+            let nowait = cx.pool()[rq].flags.nowait;
+            let run = match cx.rules().starved_issue {
+                StarvedIssue::NowaitInBackground if nowait => ThenRun::Background,
+                _ => ThenRun::Here,
+            };
+            call!(Next, Call::Insert(Inserts::new(cx.q.id, rq, false, run)));
+        }
+        Issued::Failed(status) => {
+            let queue = cx.q.id;
+            call!(Next, Call::End { queue, rq, status });
+        }
+        Issued::Refused => {
+            sub!(refuse(hctx, rq, true));
+            return;
+        }
+    }
+    at!(Issued);
+}
+
+/// A refused request keeps its driver tag and waits on the dispatch list; `runs`: the hctx is run
+/// for it.
+#[steps]
+fn refuse(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, runs: bool) {
+    let queue = cx.q.id;
+    let to_tail = Inserts::bypass(queue, rq, false, ThenRun::No);
+    /// Run the hctx whose dispatch list has the refused request.
+    call!(Refused, Call::Insert(to_tail));
+    if runs {
+        /// Direct issue has ended.
+        call!(Issued, Call::run(cx.q.id, hctx, false));
+    } else {
+        at!(Issued);
+    }
+}
+
+/// blk_mq_request_issue_directly(); `last`: no other follows.
+#[steps]
+fn request_issue_directly(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, last: bool) -> Issued {
+    /// Is its hctx stopped?
+    at!(Stopped);
+    let seen = cx.rules().stopped_issue != StoppedIssue::Unseen;
+    if is_stopped(cx.q, cx.hctx(hctx), cx.cpu) && seen {
+        call!(Next, Call::Insert(Inserts::insert_stopped(cx.q, rq)));
+        return Issued::Inserted;
+    }
+    /// Is the queue quiesced? If not, and it has its tag, offer it.
+    at!(Quiesced);
+    if cx.q.quiesced.test(cx.cpu) {
+        call!(Next, Call::Insert(Inserts::insert_stopped(cx.q, rq)));
+        return Issued::Inserted;
+    }
+    // blk_mq_get_budget_and_tag()
+    if cx.q.settings.driver_budget {
+        /// Was there a budget?
+        let Answer::Budget(token) = ask!(Budget, Next::Budget) else {
+            return Issued::NoResource;
+        };
+        cx.pool()[rq].budget = Some(token);
+    }
+    if tag::wants_driver_tag(&cx.pool()[rq]) {
+        /// Take a driver tag, then offer it.
+        at!(Tag);
+        if !sub!(Tag, search_driver(rq, hctx)) {
+            let token = cx.pool()[rq].budget.take();
+            /// Release the budget.
+            ask!(NoTag, token.map_or(Next::Step, Next::PutBudget));
+            return Issued::NoResource;
+        }
+    }
+    // __blk_mq_issue_directly()
+    /// The driver's answer. Read the moving average.
+    let answer: Answer = ask!(Answer, Next::offer(rq, last));
+    // blk_mq_update_dispatch_busy(): before anything else.
+    let refused = !matches!(answer, Answer::Ok | Answer::Error(_));
+    let average = cx.hctx(hctx).dispatch_busy.read(cx.cpu);
+    if let Some(busy) = busy_after(average, refused) {
+        let busy: i32 = busy;
+        /// Write the moving average.
+        at!(BusyWrite);
+        cx.hctx(hctx).dispatch_busy.write(cx.cpu, busy);
+    }
+    match answer {
+        Answer::Ok => Issued::Taken,
+        Answer::Error(status) => Issued::Failed(status),
+        _ => {
+            let mut pool = cx.pool();
+            pool[rq].budget = None;
+            requeue_bookkeeping(&mut pool, rq);
+            drop(pool);
+            cx.trace_rq(TraceAction::Requeue, rq);
+            Issued::Refused
+        }
+    }
+}
+
+labels! {
+    pub enum At in "plug" of
+        flush_plug dispatch_plug_list insert_group queue_rqs try_issue_directly
+        request_issue_directly refuse
+}
+
+/// Goes on with requests of this queue.
+fn turn_to(cx: &mut Cx<'_>, queue: QueueId) {
+    cx.q = cx.mq.queue(queue);
+}
+
+/// They are in the plug no more.
+fn set_places(cx: &Cx<'_>, list: PlugList) {
+    let mut next = list.first();
+    while let Some(entry) = next {
+        let mut pool = cx.mq.queue(entry.queue).pool.held(cx.cpu.id);
+        pool[entry.rq].place = Place::Path;
+        next = pool.next_plugged(entry.rq);
+    }
+}
+
+/// The next request, if there is one, is of another hctx than `rq`.
+fn ends_run(cx: &Cx<'_>, rest: PlugList, rq: RequestId) -> bool {
+    let pool = cx.pool();
+    let next = rest.first();
+    next.is_none_or(|next| pool[next.rq].hctx != pool[rq].hctx)
+}
+
+/// Moves the requests that are issued with `lead` out of the rest.
+fn gather(cx: &Cx<'_>, rest: &mut PlugList, lead: Plugged) -> QueueList {
+    let cpu = cx.cpu.id;
+    let key = {
+        let pool = cx.pool();
+        (pool[lead.rq].hctx, pool[lead.rq].ctx)
+    };
+    let (mut group, mut others) = (QueueList::new(), PlugList::default());
+    while let Some(entry) = rest.pop_front(cx.mq, cpu) {
+        let mut pool = cx.pool();
+        let same = entry.queue == lead.queue && (pool[entry.rq].hctx, pool[entry.rq].ctx) == key;
+        if !same {
+            drop(pool);
+            others.push_back(cx.mq, cpu, entry);
+            continue;
+        }
+        match cx.rules().plug_order {
+            PlugOrder::Lifo => group.push_front(&mut pool, entry.rq),
+            PlugOrder::Fifo => group.push_back(&mut pool, entry.rq),
+        }
+    }
+    *rest = others;
+    group
+}
+
+/// At this label a path has seen that the hctx is not stopped, and relies on it.
+fn is_in_section(label: Option<Label>) -> bool {
+    let inside = [At::Quiesced, At::Budget, At::Tag, At::NoTag, At::Answer];
+    inside.into_iter().any(|at| Some(at.label()) == label)
+}
+
+impl IssuePath {
+    /// It has not looked at its request yet.
+    pub fn begins(&self) -> bool {
+        self.label() == Some(At::Next.label())
+    }
+
+    pub(super) fn in_section(&self) -> bool {
+        is_in_section(self.label())
+    }
+
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        self.find::<search_driver::State>()?.search.stage()
+    }
 }
 
 impl PlugPath {
+    pub(super) fn in_section(&self) -> bool {
+        is_in_section(self.label())
+    }
+
     pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        self.get.stage()
+        self.find::<search_driver::State>()?.search.stage()
     }
 
-    /// __blk_flush_plug() of the running task's plug: the list, then cached requests.
-    pub fn unplug(queue: QueueId, why: Unplug) -> PlugPath {
-        PlugPath {
-            at: At::Take,
-            queue,
-            from_schedule: why == Unplug::Schedule,
-            in_background: false,
-            keep_cached: why == Unplug::Full,
-            mode: Mode::Group,
-            rest: PlugList::default(),
-            group: QueueList::new(),
-            insertion: elevator::InsertPath::Idle,
-            hctx: HctxId(0),
-            ctx: 0,
-            only: None,
-            rq: None,
-            get: tag::Search::default(),
-            queued: 0,
-            failed: false,
-            outcome: Outcome::Taken,
-            busy: 0,
-            entered: false,
-        }
-    }
-
-    /// blk_mq_try_issue_directly() of one request.
-    pub(super) fn single(queue: QueueId, rq: RequestId) -> PlugPath {
-        let path = PlugPath::unplug(queue, Unplug::Finish);
-        PlugPath {
-            at: At::Next,
-            mode: Mode::Single,
-            only: Some(rq),
-            ..path
-        }
-    }
-
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        match self.at {
-            At::Take => self.take(cx),
-            At::Group => self.next_group(cx),
-            At::Elevator => match cx.q.elevator.insert(&mut self.insertion, cx.q, cx.cpu) {
-                Sub::Wait(next) => next,
-                Sub::Done(touched) => {
-                    self.insertion = elevator::InsertPath::Idle;
-                    match touched {
-                        true => self.to(At::Run),
-                        false => self.run(cx.cpu),
-                    }
-                }
-            },
-            At::Busy => {
-                let busy = cx.hctx(self.hctx).dispatch_busy.read(cx.cpu) != 0;
-                if busy || self.from_schedule {
-                    return self.want_ctx();
-                }
-                self.mode = Mode::Group;
-                self.to(At::Next)
-            }
-            At::Ctx => {
-                self.in_background = cx.rules().plug_run == PlugRun::Always
-                    && cx
-                        .q
-                        .with_pool(|pool| self.group.iter(pool).any(|rq| pool[rq].flags.nowait));
-                insert::insert_ctx(cx, &mut self.group, false);
-                self.to(At::Run)
-            }
-            At::Run => self.run(cx.cpu),
-            At::WholeQuiesced | At::WholeAnswer | At::WholeRung => self.whole(cx),
-            At::Cached => self.free_cached(cx),
-            _ => self.issue(cx),
-        }
-    }
-
-    pub(super) fn label(&self) -> Label {
-        self.insertion.label().unwrap_or(self.at.label())
+    /// It offers a whole plug: the driver takes a request together with those that follow, up to
+    /// `last`.
+    pub fn offers_whole(&self) -> bool {
+        self.label() == Some(At::WholeAnswer.label())
     }
 
     /// No request follows the current one.
     pub fn is_last(&self) -> bool {
-        self.rest.is_empty() && self.group.is_empty() && self.only.is_none()
+        let flush = self.find::<flush_plug_list::State>();
+        let whole = self.find::<queue_rqs::State>();
+        let direct = self.find::<plug_issue_direct::State>();
+        let groups = self.find::<dispatch_plug_list::State>();
+        let rests = [
+            flush.map(|state| state.rest),
+            whole.map(|state| state.rest),
+            direct.map(|state| state.rest),
+            groups.map(|state| state.rest),
+        ];
+        let mut rests = rests.into_iter().flatten();
+        rests.all(|rest| rest.is_empty()) && self.owned().list.is_empty()
     }
 
-    /// The requests that it inserts into the scheduler now.
-    pub(super) fn insertion(&self) -> elevator::InsertPath {
-        self.insertion
-    }
-
-    pub(super) fn owned_group(&self) -> QueueList {
-        self.group
-    }
-
-    fn to(&mut self, at: At) -> Next {
-        self.at = at;
-        Next::Step
-    }
-
-    /// Goes on with requests of this queue.
-    fn turn_to(&mut self, cx: &mut Cx<'_>, queue: QueueId) {
-        self.queue = queue;
-        cx.q = cx.mq.queue(queue);
-    }
-
-    fn run(&mut self, cpu: &mut Cpu) -> Next {
-        self.at = At::Group;
-        let in_background = core::mem::take(&mut self.in_background);
-        call_run(
-            cpu,
-            self.queue,
-            self.hctx,
-            in_background || self.from_schedule,
-        )
-    }
-
-    fn want_ctx(&mut self) -> Next {
-        self.at = At::Ctx;
-        lock(self.queue, LockKind::Ctx, u32::from(self.ctx))
-    }
-
-    fn take(&mut self, cx: &mut Cx<'_>) -> Next {
-        self.rest = core::mem::take(&mut cx.cpu.plug.list);
-        let Some(first) = self.rest.first() else {
-            return self.free_cached(cx);
-        };
-        self.turn_to(cx, first.queue);
-        let mut next = Some(first);
-        while let Some(entry) = next {
-            let mut pool = cx.mq.queue(entry.queue).pool.held(cx.cpu.id);
-            pool[entry.rq].place = Place::Path;
-            next = pool.next_plugged(entry.rq);
+    /// The requests that it inserts now; else those of the group, or those that queue_rqs refused.
+    pub(super) fn owned(&self) -> OwnedByInsert {
+        let insertion = self.find::<insert_requests::State>();
+        if let Some(owned) = insertion.and_then(|state| state.call.owned()) {
+            return owned;
         }
-        let plug = &cx.cpu.plug;
-        let old = cx.rules().direct_issue != DirectIssue::UnlessBusy;
-        if old || plug.multiple_queues || plug.has_elevator || self.from_schedule {
-            return self.next_group(cx);
+        let whole = self.find::<queue_rqs::State>();
+        let group = self.find::<insert_group::State>();
+        let direct = self.find::<try_issue_list_directly::State>();
+        let lists = [
+            whole.map(|state| state.refused),
+            group.map(|state| state.list),
+            direct.map(|state| state.list),
+        ];
+        OwnedByInsert {
+            list: lists
+                .into_iter()
+                .flatten()
+                .find(|list| !list.is_empty())
+                .unwrap_or_default(),
+            seq: 0,
+            bucket: 0,
+            filled: false,
         }
-        let settings = &cx.q.settings;
-        self.mode = Mode::Plug;
-        if settings.rules.direct_unplug == DirectUnplug::Traced {
-            let count = self.rest.len() as u64;
-            cx.trace_count(TraceAction::Unplug, count);
-        }
-        match settings.driver_queue_rqs {
-            true => self.to(At::WholeQuiesced),
-            false => self.next_request(cx),
-        }
-    }
-
-    /// blk_mq_dispatch_plug_list(): all requests of one hctx and ctx, oldest first; the group of
-    /// the newest request first where the plug is a stack. The others keep their order.
-    fn next_group(&mut self, cx: &mut Cx<'_>) -> Next {
-        let before = cx.q;
-        if core::mem::take(&mut self.entered) && before.pool.held(cx.cpu.id).usage.exit() {
-            self.at = At::Group;
-            return wake_all(cx.cpu, self.queue);
-        }
-        let Some(lead) = self.rest.first() else {
-            return self.free_cached(cx);
-        };
-        self.turn_to(cx, lead.queue);
-        let count = self.gather(cx.mq, cx.cpu.id, lead);
-        // percpu_ref_get() around the insertion and its run.
-        cx.pool().usage.get(1);
-        self.entered = true;
-        let action = if self.from_schedule {
-            TraceAction::UnplugTimer
-        } else {
-            TraceAction::Unplug
-        };
-        cx.trace_count(action, count);
-        if cx.q.has_elevator() {
-            self.at = At::Elevator;
-            let group = core::mem::take(&mut self.group);
-            let (insertion, next) = cx.q.elevator.start_insert(cx.q, group, false);
-            self.insertion = insertion;
-            return next;
-        }
-        match cx.rules().direct_issue {
-            DirectIssue::UnlessBusy => self.to(At::Busy),
-            DirectIssue::OfSeveral | DirectIssue::OfSeveralElseKblockd => self.want_ctx(),
-        }
-    }
-
-    /// Moves the requests that are issued with `lead` out of the rest. Returns their number.
-    fn gather(&mut self, mq: &BlkMq, cpu: CpuId, lead: Plugged) -> u64 {
-        let q = mq.queue(lead.queue);
-        let key = {
-            let pool = q.pool.held(cpu);
-            (pool[lead.rq].hctx, pool[lead.rq].ctx)
-        };
-        let mut others = PlugList::default();
-        while let Some(entry) = self.rest.pop_front(mq, cpu) {
-            let mut pool = q.pool.held(cpu);
-            let same =
-                entry.queue == lead.queue && (pool[entry.rq].hctx, pool[entry.rq].ctx) == key;
-            if !same {
-                drop(pool);
-                others.push_back(mq, cpu, entry);
-                continue;
-            }
-            match q.settings.rules.plug_order {
-                PlugOrder::Lifo => self.group.push_front(&mut pool, entry.rq),
-                PlugOrder::Fifo => self.group.push_back(&mut pool, entry.rq),
-            }
-        }
-        self.rest = others;
-        (self.hctx, self.ctx) = (key.0, key.1.0);
-        self.group.len() as u64
-    }
-
-    /// blk_mq_free_plug_rqs(): cached requests that were not used.
-    fn free_cached(&mut self, cx: &mut Cx<'_>) -> Next {
-        self.at = At::Cached;
-        if self.keep_cached || cx.cpu.plug.cached.is_empty() {
-            // In the middle of a plug blk_add_rq_to_plug() does that.
-            cx.cpu.plug.clock = NotState(None);
-            return Next::Done;
-        }
-        self.turn_to(cx, cx.cpu.plug.cached_queue);
-        let mut pool = cx.pool();
-        let rq = cx.cpu.plug.cached.pop_front(&mut pool);
-        let rq = rq.expect("there was one");
-        drop(pool);
-        cx.free(rq)
     }
 }

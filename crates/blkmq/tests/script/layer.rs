@@ -95,7 +95,7 @@ impl World for Layer {
             }
             "unplug" => {
                 self.machine.tasks[cpu].plug.active = false;
-                let flush = PlugPath::unplug(QueueId(0), Unplug::Finish);
+                let flush = PlugPath::new(QueueId(0), Unplug::Finish);
                 self.machine.run_task(cpu, Frame::Plug(flush))?;
             }
             "work" => self.machine.run_work(rest == "timers"),

@@ -310,7 +310,7 @@ impl Hypotheses<'_> {
                 return self.goes_to_offer(state, task, index) == Some(true);
             }
             Way::Plug => {
-                let path = PlugPath::unplug(queue, Unplug::Finish);
+                let path = PlugPath::new(queue, Unplug::Finish);
                 state.world.begin(task, Frame::Plug(path));
             }
             Way::Requeue => {

@@ -85,7 +85,7 @@ impl Hypotheses<'_> {
                 true => Unplug::Schedule,
                 false => Unplug::Finish,
             };
-            let path = PlugPath::unplug(queue, why);
+            let path = PlugPath::new(queue, why);
             state.world.begin(task, Frame::Plug(path));
             Self::shows_unplug(state, task);
             state.world.actors[task].cpu.plug.active = false;

@@ -83,7 +83,7 @@ impl Hypotheses<'_> {
             matches!(actor.stop, Stop::AwaitsEvent | Stop::AtTracePoint) && actor.shown.is_empty();
         let runs = matches!(
             actor.stack.last(),
-            Some(Frame::Insert(_) | Frame::Plug(_) | Frame::Run(_))
+            Some(Frame::Insert(_) | Frame::Plug(_) | Frame::Issue(_) | Frame::Run(_))
         );
         if !under_way || !runs {
             return;
@@ -130,6 +130,7 @@ impl Hypotheses<'_> {
         frames.iter().any(|frame| match frame {
             Frame::Run(_) => holds(frame) || queued(frame),
             Frame::Plug(plug) => !plug.is_last() || queued(frame),
+            Frame::Issue(issue) => issue.begins() || queued(frame),
             Frame::Submit(_) => false,
             _ => true,
         })

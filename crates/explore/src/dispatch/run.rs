@@ -132,7 +132,7 @@ impl Runner {
         self.run(go, true);
         assert!(self.stack.is_empty(), "a bio goes into the plug at once");
         self.cpu.plug.active = false;
-        let flush = PlugPath::unplug(QueueId(0), Unplug::Finish);
+        let flush = PlugPath::new(QueueId(0), Unplug::Finish);
         self.stack.push(Frame::Plug(flush));
     }
 

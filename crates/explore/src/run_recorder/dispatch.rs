@@ -169,8 +169,8 @@ impl Dispatch {
                 Wants::Merge
             }
             (Frame::Submit(_), true) => Wants::MergeIfFree,
-            (Frame::Plug(_) | Frame::Insert(_), true) => Wants::InsertIfFree,
-            (Frame::Plug(_) | Frame::Insert(_), false) => {
+            (Frame::Plug(_) | Frame::Issue(_) | Frame::Insert(_), true) => Wants::InsertIfFree,
+            (Frame::Plug(_) | Frame::Issue(_) | Frame::Insert(_), false) => {
                 if !is.label().is_of_scheduler() {
                     self.submitted(mq, process, is);
                 }

@@ -330,7 +330,7 @@ impl BufferedRead {
             on.cpus[on.id].env.plug = Plug::default();
             return false;
         }
-        let path = PlugPath::unplug(plug.queue(), Unplug::Finish);
+        let path = PlugPath::new(plug.queue(), Unplug::Finish);
         on.cpus.push(on.id, Frame::Plug(path));
         true
     }
@@ -341,7 +341,7 @@ impl BufferedRead {
         if !self.plugged || !plug.active || plug.is_empty() {
             return false;
         }
-        let path = PlugPath::unplug(plug.queue(), Unplug::Schedule);
+        let path = PlugPath::new(plug.queue(), Unplug::Schedule);
         on.cpus.push(on.id, Frame::Plug(path));
         true
     }

@@ -435,7 +435,7 @@ fn sleep(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask, count: u32)
     }
     let plug = cpus[id].env.plug;
     if plug.active && !plug.is_empty() {
-        let path = PlugPath::unplug(plug.queue(), Unplug::Schedule);
+        let path = PlugPath::new(plug.queue(), Unplug::Schedule);
         cpus.push(id, Frame::Plug(path));
         return Turn::Again;
     }
@@ -459,7 +459,7 @@ fn unplug(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask) {
     lets_go(cpus, mq, id, p);
     let plug = cpus[id].env.plug;
     if plug.active && !plug.is_empty() {
-        let path = PlugPath::unplug(plug.queue(), Unplug::Finish);
+        let path = PlugPath::new(plug.queue(), Unplug::Finish);
         cpus.push(id, Frame::Plug(path));
     }
     p.unplugging = true;

@@ -41,7 +41,7 @@ impl OwnPlug {
             cpus[id].env.plug = Plug::default();
             return false;
         }
-        let path = PlugPath::unplug(plug.queue(), why);
+        let path = PlugPath::new(plug.queue(), why);
         cpus.push(id, Frame::Plug(path));
         true
     }

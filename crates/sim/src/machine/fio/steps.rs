@@ -80,7 +80,7 @@ impl FioTask {
                 self.stage = Stage::Submitted;
                 let plug = cpus[id].env.plug;
                 if plug.active && !plug.is_empty() {
-                    let path = PlugPath::unplug(plug.queue(), Unplug::Finish);
+                    let path = PlugPath::new(plug.queue(), Unplug::Finish);
                     cpus.push(id, Frame::Plug(path));
                 }
                 Turn::Again
