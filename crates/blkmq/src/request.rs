@@ -77,7 +77,7 @@ pub struct Plugged {
     pub rq: RequestId,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct BioId(pub u32);
 
 /// The I/O context of a task (io_context), by which schedulers attribute requests. Number 0: no

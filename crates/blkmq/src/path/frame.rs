@@ -275,6 +275,9 @@ steps_path! {
     InsertPath,
     PlugPath: queue,
     IssuePath,
+    SingleSubmit,
+    SingleRun,
+    SingleEnd,
 }
 
 /// Implements [`Path`] for a path with methods of these names.
@@ -326,9 +329,6 @@ path! {
     SuspendPath: |path| path.at.label(),
     SwitchPath: |path| path.at.label(),
     TimeoutPath: |path| path.at.label(),
-    SingleSubmit: |path| path.at.label(),
-    SingleRun: |path| path.at.label(),
-    SingleEnd: |path| path.at.label(),
 }
 
 impl Path for Frame {

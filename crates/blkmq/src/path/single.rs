@@ -27,7 +27,7 @@ use super::{
     SubmitPath,
 };
 use crate::call::{Hook, RunBy, SingleEndHow, ThenUnplug};
-use crate::elevator::After;
+use crate::elevator::{self, After};
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{
@@ -35,7 +35,7 @@ use crate::queue::{
 };
 use crate::request::{BioId, HctxId, Place, QueueId, RequestId, RequestPool, Status};
 use crate::rules::{QueuePlug, SingleQueueRules};
-use crate::step::{Traced, trace_count, trace_rq};
+use crate::step::{Cx, Next, Traced, trace_count, trace_rq};
 use crate::time::Duration;
 
 /// Frames of either kind of queue.
@@ -115,6 +115,7 @@ impl BlkMq {
 }
 
 /// A single-queue one with its parts that paths need.
+#[derive(Clone, Copy)]
 pub(super) struct SqQueue<'a> {
     pub(super) q: &'a RequestQueue,
     pub(super) single: &'a Single,
@@ -145,6 +146,16 @@ impl<'a> SqQueue<'a> {
         self.q.elevator.settle(self.q, cpu);
         self.q.elevator.unlock(cpu);
     }
+}
+
+/// The queue of a path.
+fn sq<'a>(cx: &Cx<'a>) -> SqQueue<'a> {
+    SqQueue::of(cx.mq, cx.q.id)
+}
+
+/// The lock of the queue of a path.
+fn queue_lock(cx: &Cx<'_>) -> Next {
+    Next::Lock(elevator::queue_lock(cx.q.id))
 }
 
 /// Under the queue's lock.

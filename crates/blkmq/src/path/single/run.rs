@@ -4,293 +4,241 @@
 //! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2),
 //! dm_request_fn() in drivers/md/dm.c (4.5).
 
-use super::SqQueue;
+use super::{SqQueue, queue_lock, sq};
 use crate::call::{Call, RunBy, SingleEndHow};
-use crate::elevator::{DispatchTime, LEVELS, queue_lock};
+use crate::elevator::{DispatchTime, LEVELS};
 use crate::env::{Answer, Cpu, Effect, TraceAction};
-use crate::names::labels;
 use crate::path::map::is_busy;
-use crate::queue::{BlkMq, EndRuns, LockKind};
+use crate::queue::{EndRuns, LockKind};
 use crate::request::{Place, QueueId, RequestId};
 use crate::rules::TargetLock;
-use crate::step::{Cx, Next, Traced, lock};
+use crate::step::{Cx, Next, Traced, labels};
+use steps::steps;
 
-labels! {
-    pub enum At in "single-run" {
-        /// The unplug timer: leave it to kblockd. Trace UT.
-        Timer,
-        /// blk_run_queue() is called.
-        Enter,
-        /// Is the queue plugged? Trace U.
-        Plugged,
-        /// Under the queue's lock: take the plug off; is the driver's function to be called?
-        Start,
-        /// Still under it: the next request, looked at by the driver; may it have it? Trace D.
-        Peek,
-        /// Still under it: is there a budget for it?
-        Ready,
-        /// Still under it, of a mapped queue: is the target busy? Up to 4.6 under m->lock as well.
-        Busy,
-        /// Still under the queue's lock: the device counts it, and leaves it to its thread.
-        Begin,
-        /// Still under it: the target was busy.
-        Later,
-        /// The device's answer.
-        Answer,
-        /// A request that the driver refused for good has ended.
-        Ended,
-        /// Under the queue's lock: one that it refused for now goes back. Trace R.
-        PutBack,
+pub use request_fn::State as SingleRun;
+
+/// scsi_request_fn() or dm_request_fn(), from one of its callers.
+#[steps(path)]
+pub fn request_fn(cx: &mut Cx<'_>, by: RunBy) {
+    match by {
+        RunBy::Timer => {
+            sub!(unplug_timeout());
+            return;
+        }
+        RunBy::Unplug => {
+            if !sub!(unplug_device()) {
+                return;
+            }
+        }
+        RunBy::Run => sub!(run_queue()),
+        RunBy::Holder | RunBy::HolderUnplugs => sub!(locked()),
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct SingleRun {
-    pub(in crate::path) at: At,
-    pub(in crate::path) queue: QueueId,
-    by: RunBy,
-    /// It has set QUEUE_FLAG_REENTER.
-    guards: bool,
-    /// The request that it offers to the device.
-    rq: Option<RequestId>,
+    if starts(cx, by) {
+        /// Still under it: the next request, looked at by the driver; may it have it? Trace D.
+        at!(Peek);
+        while let Some(rq) = peek(cx) {
+            let rq: RequestId = rq;
+            if cx.q.mapped.is_some() {
+                let locks = cx.rules().device_mapper.target_lock == TargetLock::Whole;
+                let target = cx.lock(LockKind::Target, 0);
+                /// Still under it, of a mapped queue: is the target busy? Up to 4.6 under m->lock
+                /// as well.
+                ask!(Busy, if locks { target } else { Next::Step });
+                if is_target_busy(cx) {
+                    /// Still under it: the target was busy.
+                    at!(Later);
+                    break;
+                }
+                /// Still under the queue's lock: the device counts it, and leaves it to its thread.
+                at!(Begin);
+                map_later(cx, rq);
+                at!(Peek);
+                continue;
+            }
+            if cx.q.settings.driver_budget {
+                // scsi_dev_queue_ready()
+                /// Still under it: is there a budget for it?
+                let Answer::Budget(token) = ask!(Ready, Next::Budget) else {
+                    if with_driver(cx) == 0 {
+                        sq(cx).plug(cx.cpu);
+                    }
+                    break;
+                };
+                cx.pool()[rq].budget = Some(token);
+            }
+            // The device is asked without the lock.
+            sq(cx).start(rq, cx.cpu);
+            sq(cx).unlock(cx.cpu);
+            /// The device's answer.
+            match ask!(Answer, Next::offer(rq, true)) {
+                Answer::Ok => {}
+                Answer::Error(status) => {
+                    let (queue, how) = (cx.q.id, SingleEndHow::Refused(status));
+                    /// A request that the driver refused for good has ended.
+                    call!(Ended, Call::SingleEnd { queue, rq, how });
+                }
+                Answer::Resource | Answer::DevResource => {
+                    /// Under the queue's lock: one that it refused for now goes back. Trace R.
+                    lock!(PutBack, queue_lock(cx));
+                    put_back(cx, rq);
+                    break;
+                }
+                answer => unreachable!("{answer:?} is no answer of queue_rq"),
+            }
+            lock!(Peek, queue_lock(cx));
+        }
+        if by.runs() {
+            sq(cx).single.state.held(cx.cpu.id).runs = false;
+        }
+    }
+    match by.holds() {
+        true => cx.q.elevator.settle(cx.q, cx.cpu),
+        false => sq(cx).unlock(cx.cpu),
+    }
 }
 
 impl SingleRun {
     pub fn new(queue: QueueId, by: RunBy) -> SingleRun {
-        SingleRun {
-            at: match by {
-                RunBy::Timer => At::Timer,
-                RunBy::Run => At::Enter,
-                RunBy::Unplug => At::Plugged,
-                RunBy::Holder | RunBy::HolderUnplugs => At::Start,
-            },
-            queue,
-            by,
-            guards: false,
-            rq: None,
-        }
-    }
-
-    pub(in crate::path) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        let sq = &SqQueue::of(cx.mq, self.queue);
-        match self.at {
-            At::Timer => {
-                let count = sq.single.state.held(cx.cpu.id).limits.allocated();
-                let count = u64::from(count);
-                cx.trace_count(TraceAction::UnplugTimer, count);
-                sq.kick_unplug(cx.cpu);
-                Next::Done
+        match by {
+            RunBy::Timer => {
+                SingleRun::inside_unplug_timeout(queue, by, unplug_timeout::State::first())
             }
-            At::Enter => self.lock(At::Start),
-            At::Plugged => {
-                let count = sq.single.state.held(cx.cpu.id).limits.allocated();
-                cx.trace_count(TraceAction::Unplug, u64::from(count));
-                match sq.single.plugged.test(cx.cpu) {
-                    true => self.lock(At::Start),
-                    false => Next::Done,
-                }
+            RunBy::Unplug => {
+                SingleRun::inside_unplug_device(queue, by, unplug_device::State::first())
             }
-            At::Start => self.start(sq, cx.cpu),
-            At::Peek => self.peek(sq, cx.cpu),
-            At::Ready => self.ready(sq, cx.cpu),
-            At::Busy => {
-                let busy = is_busy(sq.q.own_mapped(), cx.cpu);
-                self.unless_busy(sq, busy, cx.cpu)
-            }
-            At::Begin => self.begin(cx, sq),
-            At::Later => self.ends(sq, cx.cpu),
-            At::Answer => self.answer(cx.cpu),
-            At::Ended => self.lock(At::Peek),
-            At::PutBack => {
-                let rq = self.rq.take().expect("it was offered");
-                sq.requeue(rq, cx.cpu);
-                if sq.single.state.held(cx.cpu.id).with_driver() == 0 {
-                    // No end of a request will run the queue.
-                    sq.plug(cx.cpu);
-                } else {
-                    stop(sq, cx.cpu);
-                }
-                self.ends(sq, cx.cpu)
+            RunBy::Run => SingleRun::inside_run_queue(queue, by, run_queue::State::first()),
+            RunBy::Holder | RunBy::HolderUnplugs => {
+                SingleRun::inside_locked(queue, by, locked::State::first())
             }
         }
     }
+}
 
-    fn lock(&mut self, at: At) -> Next {
-        self.at = at;
-        Next::Lock(queue_lock(self.queue))
-    }
+/// blk_unplug_timeout().
+#[steps]
+fn unplug_timeout(cx: &mut Cx<'_>) {
+    /// The unplug timer: leave it to kblockd. Trace UT.
+    at!(Timer);
+    trace_allocated(cx, TraceAction::UnplugTimer);
+    sq(cx).kick_unplug(cx.cpu);
+}
 
-    fn start(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
-        if !self.by.runs() {
-            let stopped = sq.single.stopped.peek();
-            let fires = !stopped && (sq.remove_plug(cpu) || !sq.q.settings.rotational);
-            return match fires {
-                true => self.peeks(),
-                false => self.ends(sq, cpu),
-            };
-        }
-        sq.remove_plug(cpu);
-        if sq.single.stopped.peek() || sq.is_empty(cpu) {
-            return self.ends(sq, cpu);
-        }
-        let within = core::mem::replace(&mut sq.single.state.held(cpu.id).runs, true);
-        if within {
-            // The function is running, perhaps below this very frame: it stops at the plug, and
-            // kblockd continues.
-            sq.single.plugged.set(cpu);
-            sq.kick_unplug(cpu);
-            return self.ends(sq, cpu);
-        }
-        self.guards = true;
-        self.peeks()
-    }
+/// blk_run_queue().
+#[steps]
+fn run_queue(cx: &mut Cx<'_>) {
+    /// blk_run_queue() is called.
+    at!(Enter);
+    lock!(Start, queue_lock(cx));
+}
 
-    fn peeks(&mut self) -> Next {
-        self.at = At::Peek;
-        Next::Step
+/// generic_unplug_device(): true if it may unplug, under the queue's lock.
+#[steps]
+fn unplug_device(cx: &mut Cx<'_>) -> bool {
+    /// Is the queue plugged? Trace U.
+    at!(Plugged);
+    trace_allocated(cx, TraceAction::Unplug);
+    if !sq(cx).single.plugged.test(cx.cpu) {
+        return false;
     }
+    lock!(Start, queue_lock(cx));
+    true
+}
 
-    /// One turn of the driver's loop.
-    fn peek(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
-        if sq.single.plugged.peek() {
-            return self.ends(sq, cpu);
-        }
-        let Some(rq) = next_request(sq, cpu) else {
-            return self.ends(sq, cpu);
-        };
-        let started = sq.q.pool.held(cpu.id)[rq].started;
-        if !started {
-            activate(sq, rq, cpu);
-        }
-        let state = sq.single.state.held(cpu.id);
-        if state.with_driver() >= sq.settings.depth {
-            drop(state);
-            stop(sq, cpu);
-            return self.ends(sq, cpu);
-        }
-        drop(state);
-        self.rq = Some(rq);
-        if sq.q.mapped.is_some() {
-            self.at = At::Busy;
-            return match sq.q.settings.rules.device_mapper.target_lock {
-                TargetLock::Whole => lock(self.queue, LockKind::Target, 0),
-                TargetLock::Changes => Next::Step,
-            };
-        }
-        if sq.q.settings.driver_budget {
-            self.at = At::Ready;
-            return Next::Budget;
-        }
-        self.issue(sq, cpu)
-    }
+/// __blk_run_queue(), __generic_unplug_device(): under a lock that the caller holds.
+#[steps]
+fn locked(cx: &mut Cx<'_>) {
+    /// Under the queue's lock: take the plug off; is the driver's function to be called?
+    at!(Start);
+}
 
-    /// scsi_dev_queue_ready().
-    fn ready(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
-        let rq = self.rq.expect("it is to be offered");
-        if let Answer::Budget(token) = core::mem::take(&mut cpu.answer) {
-            sq.q.pool.held(cpu.id)[rq].budget = Some(token);
-            return self.issue(sq, cpu);
-        }
-        self.rq = None;
-        if sq.single.state.held(cpu.id).with_driver() == 0 {
-            sq.plug(cpu);
-        }
-        self.ends(sq, cpu)
-    }
+labels! {
+    pub enum At in "single-run" of unplug_timeout run_queue unplug_device locked request_fn
+}
 
-    /// The target's answer for a mapped queue (dm_request_fn()).
-    fn unless_busy(&mut self, sq: &SqQueue<'_>, busy: bool, cpu: &mut Cpu) -> Next {
-        let m = sq.q.own_mapped();
-        let mapper = sq.q.settings.rules.device_mapper;
-        self.at = At::Begin;
-        if busy {
-            self.rq = None;
-            self.at = At::Later;
-            let old = mapper
-                .requests
-                .old_top
-                .expect("its kernel has such a queue");
-            sq.kick_later(old.busy_again.after(sq.q.settings.hz), cpu);
-        }
-        if mapper.target_lock == TargetLock::Whole {
-            m.lock.release(cpu);
-        }
-        Next::Step
-    }
+fn trace_allocated(cx: &mut Cx<'_>, action: TraceAction) {
+    let count = sq(cx).single.state.held(cx.cpu.id).limits.allocated();
+    cx.trace_count(action, u64::from(count));
+}
 
-    /// dm_start_request(), queue_kthread_work().
-    fn begin(&mut self, cx: &mut Cx<'_>, sq: &SqQueue<'_>) -> Next {
-        let m = sq.q.mapped.as_ref().expect("the queue is mapped");
-        let rq = self.rq.take().expect("it was peeked at");
-        sq.start(rq, cx.cpu);
-        cx.mq.start_request(self.queue, rq, cx.cpu);
-        m.pending.add(cx.cpu, 1);
-        m.holders.add(cx.cpu, 1);
-        let queue = self.queue;
-        cx.cpu.outbox.push(Effect::Map { queue, rq });
-        self.peeks()
+/// __blk_run_queue() and __generic_unplug_device(): is the driver's function called?
+fn starts(cx: &mut Cx<'_>, by: RunBy) -> bool {
+    let sq = sq(cx);
+    if !by.runs() {
+        let stopped = sq.single.stopped.peek();
+        return !stopped && (sq.remove_plug(cx.cpu) || !sq.q.settings.rotational);
     }
+    sq.remove_plug(cx.cpu);
+    if sq.single.stopped.peek() || sq.is_empty(cx.cpu) {
+        return false;
+    }
+    // QUEUE_FLAG_REENTER
+    let within = core::mem::replace(&mut sq.single.state.held(cx.cpu.id).runs, true);
+    if within {
+        // The function is running, perhaps below this very frame: it stops at the plug, and
+        // kblockd continues.
+        sq.single.plugged.set(cx.cpu);
+        sq.kick_unplug(cx.cpu);
+    }
+    !within
+}
 
-    /// blk_start_request(), and the device is asked without the lock.
-    fn issue(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
-        let rq = self.rq.expect("it is to be offered");
-        sq.start(rq, cpu);
-        sq.unlock(cpu);
-        self.at = At::Answer;
-        Next::offer(rq, true)
+/// blk_peek_request(): the next request, if the driver may have it.
+fn peek(cx: &mut Cx<'_>) -> Option<RequestId> {
+    let sq = sq(cx);
+    if sq.single.plugged.peek() {
+        return None;
     }
+    let rq = next_request(&sq, cx.cpu)?;
+    let started = cx.pool()[rq].started;
+    if !started {
+        activate(&sq, rq, cx.cpu);
+    }
+    if with_driver(cx) >= sq.settings.depth {
+        stop(&sq, cx.cpu);
+        return None;
+    }
+    Some(rq)
+}
 
-    fn answer(&mut self, cpu: &mut Cpu) -> Next {
-        let answer = core::mem::take(&mut cpu.answer);
-        match answer {
-            Answer::Ok => {
-                self.rq = None;
-                self.lock(At::Peek)
-            }
-            Answer::Error(status) => {
-                let rq = self.rq.take().expect("it was offered");
-                self.at = At::Ended;
-                let queue = self.queue;
-                let how = SingleEndHow::Refused(status);
-                Next::call(cpu, Call::SingleEnd { queue, rq, how })
-            }
-            Answer::Resource | Answer::DevResource => self.lock(At::PutBack),
-            answer => unreachable!("{answer:?} is no answer of queue_rq"),
-        }
+/// The target's answer for a mapped queue (dm_request_fn()).
+fn is_target_busy(cx: &mut Cx<'_>) -> bool {
+    let (m, mapper) = (cx.q.own_mapped(), cx.rules().device_mapper);
+    let busy = is_busy(m, cx.cpu);
+    if busy {
+        let old = mapper.requests.old_top;
+        let old = old.expect("its kernel has such a queue");
+        sq(cx).kick_later(old.busy_again.after(cx.q.settings.hz), cx.cpu);
     }
+    if mapper.target_lock == TargetLock::Whole {
+        m.lock.release(cx.cpu);
+    }
+    busy
+}
 
-    /// The driver's function returns.
-    fn ends(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
-        if core::mem::take(&mut self.guards) {
-            sq.single.state.held(cpu.id).runs = false;
-        }
-        match self.by.holds() {
-            true => sq.q.elevator.settle(sq.q, cpu),
-            false => sq.unlock(cpu),
-        }
-        Next::Done
-    }
+/// dm_start_request(), queue_kthread_work().
+fn map_later(cx: &mut Cx<'_>, rq: RequestId) {
+    let (m, queue) = (cx.q.own_mapped(), cx.q.id);
+    sq(cx).start(rq, cx.cpu);
+    cx.mq.start_request(queue, rq, cx.cpu);
+    m.pending.add(cx.cpu, 1);
+    m.holders.add(cx.cpu, 1);
+    cx.cpu.outbox.push(Effect::Map { queue, rq });
+}
 
-    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-        let offers = matches!(
-            self.at,
-            At::Ready | At::Busy | At::Begin | At::Answer | At::PutBack
-        );
-        assert_eq!(self.rq.is_some(), offers, "{:?}: a request", self.at);
-        let single = mq.queue(self.queue).single.as_ref();
-        let single = single.expect("a queue of the single-queue kind");
-        let runs = single.state.held(cpu.id).runs;
-        assert!(
-            runs || !self.guards,
-            "{:?} guards what does not run",
-            self.at
-        );
+fn put_back(cx: &mut Cx<'_>, rq: RequestId) {
+    let sq = sq(cx);
+    sq.requeue(rq, cx.cpu);
+    if with_driver(cx) == 0 {
+        // No end of a request will run the queue.
+        sq.plug(cx.cpu);
+    } else {
+        stop(&sq, cx.cpu);
     }
+}
 
-    pub(in crate::path) fn check_over(&self) {
-        assert_eq!(self.rq, None, "a request that goes nowhere");
-        assert!(!self.guards, "the queue would never run again");
-    }
+/// Requests that the driver has.
+fn with_driver(cx: &Cx<'_>) -> u32 {
+    sq(cx).single.state.held(cx.cpu.id).with_driver()
 }
 
 /// The driver takes no more for now: a driver whose ends do not run the queue stops it, and the
