@@ -630,14 +630,17 @@ fn inner(vis: &Visibility) -> Visibility {
     }
 }
 
-/// The variant of a function among those that a machine runs: `GetDriverTag`.
+/// The variant of a function among those that a machine runs: `TagSearchDriver` for
+/// `tag::search_driver`.
 fn variant(path: &syn::Path) -> Ident {
-    let last = &path.segments.last().expect("a path has a name").ident;
     let mut name = String::new();
-    for word in last.to_string().split('_') {
-        let mut letters = word.chars();
-        name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-        name.extend(letters);
+    for segment in &path.segments {
+        for word in segment.ident.to_string().split('_') {
+            let mut letters = word.chars();
+            name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+            name.extend(letters);
+        }
     }
-    Ident::new(&name, last.span())
+    let last = path.segments.last().expect("a path has a name");
+    Ident::new(&name, last.ident.span())
 }

@@ -393,7 +393,7 @@ impl Lower {
                     .iter()
                     .map(|arg| self.plain(block, &mut begins, arg))
                     .collect::<syn::Result<_>>()?;
-                let callee = self.callee(callee)?;
+                let callee = self.callee(callee);
                 begins.begins = Some((callee, quote!(#(#args),*)));
                 self.push(block, begins);
                 let held = self.names.held();
@@ -425,19 +425,17 @@ impl Lower {
     }
 
     /// The number of a function that this one runs.
-    fn callee(&mut self, path: syn::Path) -> syn::Result<usize> {
-        let text = |path: &syn::Path| path.to_token_stream().to_string();
-        let last = |path: &syn::Path| path.segments.last().map(|last| last.ident.to_string());
+    fn callee(&mut self, path: syn::Path) -> usize {
+        let text = path.to_token_stream().to_string();
         let known = &mut self.machine.callees;
-        let Some(at) = known.iter().position(|known| last(known) == last(&path)) else {
+        let mut others = known
+            .iter()
+            .map(|known| known.to_token_stream().to_string());
+        let at = others.position(|known| known == text);
+        at.unwrap_or_else(|| {
             known.push(path);
-            return Ok(known.len() - 1);
-        };
-        if text(&known[at]) == text(&path) {
-            return Ok(at);
-        }
-        let text = "another function of this name runs too: `use .. as ..` for one of them";
-        Err(syn::Error::new_spanned(path, text))
+            known.len() - 1
+        })
     }
 
     /// An expression as a statement, or in place of a value.
