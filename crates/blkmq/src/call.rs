@@ -223,6 +223,13 @@ pub enum Hook {
     Timer(u8),
 }
 
+/// Where a path keeps none any more.
+impl Default for Hook {
+    fn default() -> Hook {
+        Hook::Timer(0)
+    }
+}
+
 /// A token of a scheduler: a bit of one of its maps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Token {

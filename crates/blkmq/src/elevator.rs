@@ -6,18 +6,20 @@
 //! * a folder for each scheduler: policy, shared state, paths, settings
 //! * [`Custom`]: a scheduler of a program that uses this library
 //!
-//! A path holds the state of the scheduler's part in it (`MergePath`, `InsertPath`,
-//! `DispatchPath`) and steps that until it is over; which lock, word or wait queue it needs is
-//! the scheduler's business. Not here: `none`, which keeps requests in software queues. Kernel:
-//! block/elevator.c, block/elevator.h (v6.1, v6.12).
+//! A path runs the scheduler's part in it (`bio_merge`, `insert_requests`, `dispatch_request`,
+//! `call_hook`); which lock, word or wait queue that needs is the scheduler's business. Not here:
+//! `none`, which keeps requests in software queues. Kernel: block/elevator.c, block/elevator.h
+//! (v6.1, v6.12).
 
-/// The schedulers: gives the list to the macro of this name. Each module in the list has `INFO`,
-/// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, queue, shape)`, which makes a
-/// `Shared` with the methods called in `shared.rs`, and the states of its paths, which for a
-/// scheduler with one lock are those of `locked`. In brackets: the groups of its own labels.
+/// The schedulers: gives the list to the macro of this name, after what else it takes. Each module
+/// in the list has `INFO`, `Settings` (with `defaults(hz, nr_requests)`), `new(settings, queue,
+/// shape)`, which makes a `Shared` with the methods of `shared::Ops` that it has, and the functions
+/// of `path.rs`, which for a scheduler with one lock are those of `locked`. In brackets: the groups
+/// of its own labels.
 macro_rules! schedulers {
-    ($then:ident) => {
+    ($then:ident $($first:tt)*) => {
         $then! {
+            $($first)*
             MqDeadline => mq_deadline,
             Kyber => kyber [
                 /// Insertion of further requests of a list.
@@ -75,7 +77,7 @@ pub use info::{
 pub use kind::{SchedulerKind, SchedulerSettings, labels};
 pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
-pub(crate) use path::{HookPath, MergePath, dispatch_request, insert_requests};
+pub(crate) use path::{bio_merge, call_hook, dispatch_request, insert_requests};
 pub use scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Now, Override,
     Scheduler, TRACED, TagMapSize, Wanted, completed_level,
@@ -89,21 +91,11 @@ pub use token::{ElevatorTokens, TOKEN_MAPS_MAX};
 pub use crate::call::{Hook, Token};
 
 use crate::list::QueueList;
-use crate::request::{BioId, CpuId, HctxId, RequestId};
+use crate::request::RequestId;
 
 /// All schedulers that kernels have or had besides `none`: another name is unknown, one of these
 /// without a model is reported as not modelled.
 pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadline", "noop"];
-
-/// The submitter of the bio that searches for a merge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct MergeAsked {
-    pub(crate) bio: BioId,
-    /// The CPU that submits it.
-    pub(crate) cpu: CpuId,
-    /// The hctx of the bio, if it becomes a request.
-    pub(crate) hctx: HctxId,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Merged {
@@ -114,7 +106,7 @@ pub(crate) enum Merged {
 }
 
 /// Requests of an insertion that are in no shared list, and the state of the January 2024 series.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OwnedByInsert {
     /// The requests to insert, in order.
     pub list: QueueList,

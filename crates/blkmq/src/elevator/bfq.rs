@@ -61,7 +61,7 @@ mod virtual_time;
 mod weight;
 mod wr;
 
-pub(crate) use super::series::{DispatchPath, HookPath, InsertPath, MergePath};
+pub(crate) use super::series::{bio_merge, call_hook, dispatch_request, insert_requests};
 use arrive::Arrived;
 pub use merge_event::{CreationOutcome, MergeEvent, MergeRecord, SeenProcess, SeenQueue};
 pub use policy::Bfq;
@@ -71,7 +71,8 @@ pub(crate) use settings::BfqSettings as Settings;
 
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
 use super::info::{ElevatorLock, LogMarks, MinShallow, Probes, RequestPath, SchedulerInfo};
-use super::series::{self, WithSeries};
+use super::locked::Locked;
+use super::series;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
@@ -124,8 +125,8 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     )
 };
 
-pub(crate) type Shared = WithSeries<Bfq>;
+pub(crate) type Shared = Locked<Bfq>;
 
 pub(crate) fn new(settings: &BfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {
-    WithSeries::with(Bfq::new(settings, queue), &INFO, &queue.rules)
+    Locked::with_series(Bfq::new(settings, queue), &INFO, &queue.rules)
 }

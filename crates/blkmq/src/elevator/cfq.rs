@@ -35,7 +35,7 @@ mod slice;
 mod tuned;
 mod workload;
 
-pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
+pub(crate) use super::locked::{bio_merge, call_hook, dispatch_request, insert_requests};
 use ids::QId;
 pub use policy::Cfq;
 use queue::Queue;

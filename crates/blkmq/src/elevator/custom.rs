@@ -90,149 +90,67 @@ impl Hash for Custom {
     }
 }
 
-impl Scheduler for Custom {
-    fn merge_bio(
-        &mut self,
-        pool: &mut RequestPool,
-        bio: BioId,
-        now: Now,
-        merging: Merging<'_>,
-    ) -> BioMerge {
-        self.0.merge_bio(pool, bio, now, merging)
-    }
+/// Generates [`Scheduler`] for [`Custom`]: each method is that of the program's scheduler. Those in
+/// `mut` take `&mut self`, those in `ref` `&self`.
+macro_rules! forward {
+    (
+        mut { $(fn $changes:ident($($a:ident: $A:ty),*) $(-> $B:ty)?;)* }
+        ref { $(fn $reads:ident($($c:ident: $C:ty),*) $(-> $D:ty)?;)* }
+    ) => {
+        impl Scheduler for Custom {
+            $(fn $changes(&mut self, $($a: $A),*) $(-> $B)? {
+                self.0.$changes($($a),*)
+            })*
+            $(fn $reads(&self, $($c: $C),*) $(-> $D)? {
+                self.0.$reads($($c),*)
+            })*
+        }
+    };
+}
 
-    fn insert(
-        &mut self,
-        pool: &mut RequestPool,
-        rq: RequestId,
-        at: InsertAt,
-        now: Now,
-        merging: Merging<'_>,
-    ) -> Insertion {
-        self.0.insert(pool, rq, at, now, merging)
+forward! {
+    mut {
+        fn merge_bio(pool: &mut RequestPool, bio: BioId, now: Now, merging: Merging<'_>)
+            -> BioMerge;
+        fn insert(
+            pool: &mut RequestPool,
+            rq: RequestId,
+            at: InsertAt,
+            now: Now,
+            merging: Merging<'_>
+        ) -> Insertion;
+        fn dispatch(
+            pool: &mut RequestPool,
+            now: DispatchTime,
+            completed: [u32; LEVELS]
+        ) -> Option<RequestId>;
+        fn wants_token(pool: &RequestPool, refused: u8) -> Option<u8>;
+        fn dispatch_with(pool: &mut RequestPool, now: DispatchTime, token: Token) -> RequestId;
+        fn completed(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
+        fn requeued(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
+        fn finished(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
+        fn exits(pool: &mut RequestPool, io_context: IoContextId, now: Now) -> After;
+        fn timer(pool: &mut RequestPool, timer: u8, now: Now) -> After;
+        fn take_timer() -> Option<TimerAsk>;
+        fn limit_depth_locked(wanted: Wanted, now: Now) -> Option<u32>;
+        fn depth_updated(old: u32);
+        fn store(name: &str, text: &str, now: Now) -> Result<(), StoreError>;
+        fn lines_at(times: &[SimTime]);
+        fn rotates(rotational: bool);
+        fn take_log(each: &mut dyn FnMut(&str));
+        fn take_readings(each: &mut dyn FnMut(Reading));
+        fn take_charge() -> Charge;
+        fn force_dispatch(pool: &mut RequestPool, rq: RequestId);
+        fn force_remove(pool: &mut RequestPool, rq: RequestId);
+        fn force_resize(pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors);
     }
-
-    fn dispatch(
-        &mut self,
-        pool: &mut RequestPool,
-        now: DispatchTime,
-        completed: [u32; LEVELS],
-    ) -> Option<RequestId> {
-        self.0.dispatch(pool, now, completed)
-    }
-
-    fn wants_token(&mut self, pool: &RequestPool, refused: u8) -> Option<u8> {
-        self.0.wants_token(pool, refused)
-    }
-
-    fn dispatch_with(
-        &mut self,
-        pool: &mut RequestPool,
-        now: DispatchTime,
-        token: Token,
-    ) -> RequestId {
-        self.0.dispatch_with(pool, now, token)
-    }
-
-    fn has_work(&self) -> bool {
-        self.0.has_work()
-    }
-
-    fn prepare(&self, rq: &mut Request) {
-        self.0.prepare(rq);
-    }
-
-    fn completed(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
-        self.0.completed(pool, rq, now)
-    }
-
-    fn requeued(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
-        self.0.requeued(pool, rq, now)
-    }
-
-    fn finished(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
-        self.0.finished(pool, rq, now)
-    }
-
-    fn exits(&mut self, pool: &mut RequestPool, io_context: IoContextId, now: Now) -> After {
-        self.0.exits(pool, io_context, now)
-    }
-
-    fn timer(&mut self, pool: &mut RequestPool, timer: u8, now: Now) -> After {
-        self.0.timer(pool, timer, now)
-    }
-
-    fn take_timer(&mut self) -> Option<TimerAsk> {
-        self.0.take_timer()
-    }
-
-    fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
-        self.0.limit_depth(wanted)
-    }
-
-    fn limits_under_lock(&self, wanted: Wanted) -> bool {
-        self.0.limits_under_lock(wanted)
-    }
-
-    fn limit_depth_locked(&mut self, wanted: Wanted, now: Now) -> Option<u32> {
-        self.0.limit_depth_locked(wanted, now)
-    }
-
-    fn depth_updated(&mut self, old: u32) {
-        self.0.depth_updated(old);
-    }
-
-    fn store(&mut self, name: &str, text: &str, now: Now) -> Result<(), StoreError> {
-        self.0.store(name, text, now)
-    }
-
-    fn shown(&self) -> Vec<(&'static str, Value)> {
-        self.0.shown()
-    }
-
-    fn lines_at(&mut self, times: &[SimTime]) {
-        self.0.lines_at(times);
-    }
-
-    fn rotates(&mut self, rotational: bool) {
-        self.0.rotates(rotational);
-    }
-
-    fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
-        self.0.take_log(each);
-    }
-
-    fn take_readings(&mut self, each: &mut dyn FnMut(Reading)) {
-        self.0.take_readings(each);
-    }
-
-    fn take_charge(&mut self) -> Charge {
-        self.0.take_charge()
-    }
-
-    fn check(&self, pool: &RequestPool) {
-        self.0.check(pool);
-    }
-
-    fn show(&self, pool: &RequestPool) -> String {
-        self.0.show(pool)
-    }
-
-    fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.0.force_dispatch(pool, rq);
-    }
-
-    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.0.force_remove(pool, rq);
-    }
-
-    fn force_resize(
-        &mut self,
-        pool: &mut RequestPool,
-        rq: RequestId,
-        sector: Sector,
-        sectors: Sectors,
-    ) {
-        self.0.force_resize(pool, rq, sector, sectors);
+    ref {
+        fn has_work() -> bool;
+        fn prepare(rq: &mut Request);
+        fn limit_depth(wanted: Wanted) -> Option<u32>;
+        fn limits_under_lock(wanted: Wanted) -> bool;
+        fn shown() -> Vec<(&'static str, Value)>;
+        fn check(pool: &RequestPool);
+        fn show(pool: &RequestPool) -> String;
     }
 }

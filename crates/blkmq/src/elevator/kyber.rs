@@ -5,7 +5,7 @@
 //! * [`latency`]: histograms, percentiles, and the depths that follow from them
 //! * [`settings`]: the attributes in queue/iosched
 //! * [`shared`]: a lock for each ctx queue and each hctx, and the words beside them
-//! * [`merge`], [`insert`], [`dispatch`], [`hook`]: the paths
+//! * [`merge`], [`insert`], [`dispatch`], [`hook`]: the functions that stop at labels
 //!
 //! Tokens are maps of the queue (`queue/tokens.rs`). Kernel: block/kyber-iosched.c (6.1.192,
 //! 6.12.117; 5.11 as data).
@@ -21,11 +21,11 @@ mod overrides;
 pub mod settings;
 pub mod shared;
 
-pub(crate) use dispatch::DispatchPath;
+pub(crate) use dispatch::dispatch_request;
 pub use domain::Domain;
-pub(crate) use hook::HookPath;
-pub(crate) use insert::InsertPath;
-pub(crate) use merge::MergePath;
+pub(crate) use hook::call_hook;
+pub(crate) use insert::insert_requests;
+pub(crate) use merge::bio_merge;
 pub use settings::KyberSettings;
 pub(crate) use settings::KyberSettings as Settings;
 pub use shared::KyberShared;

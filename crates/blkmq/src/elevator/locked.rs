@@ -1,38 +1,40 @@
 //! A scheduler with one lock, as CPUs share it: the lock, the word that has_work reads without it,
-//! counts of finished requests; and the paths, which all such schedulers share: `merge`, `insert`,
-//! `dispatch`, `hook`.
+//! counts of finished requests; and the functions that stop at labels, which all such schedulers
+//! share: `merge`, `insert`, `dispatch`, `hook`. With the January 2024 series: `series/`.
 //!
-//! The policy ([`Scheduler`]) makes the decisions. A scheduler that adds steps wraps these paths
-//! (`series/`); one with several locks brings its own paths. Kernel: dd_insert_requests(),
-//! dd_bio_merge(), dd_dispatch_request(), dd_finish_request() and their like (6.1.192, 6.12.117).
+//! The policy ([`Scheduler`]) makes the decisions. A scheduler with several locks brings functions
+//! of its own. Kernel: dd_insert_requests(), dd_bio_merge(), dd_dispatch_request(),
+//! dd_finish_request() and their like (6.1.192, 6.12.117).
 
-mod depth;
 mod dispatch;
 mod hook;
 mod insert;
 mod log;
 mod merge;
-mod token;
 
+use super::Merged;
 use super::attribute::StoreError;
-use super::hook::TimerAsk;
+use super::hook::{After, Hooks, TimerAsk};
 use super::info::SchedulerInfo;
-use super::scheduler::{LEVELS, Now, Override, Scheduler, completed_level};
+use super::scheduler::{InsertAt, LEVELS, Now, Override, Scheduler, Wanted, completed_level};
+use super::series::{BUCKET, INSERTED, Series};
+use super::shared::Ops;
+use crate::call::{Hook, Token};
 use crate::env::{Bit, CacheLine, Count, Cpu, Effect, Lock, SpinLock, value};
 use crate::list::QueueList;
 use crate::merge::Merging;
 use crate::queue::{LockId, RequestQueue};
-use crate::request::{HctxId, Request, RequestPool};
+use crate::request::{BioId, HctxId, Request, RequestId, RequestPool};
 use crate::rules::{Rules, Stamp};
-use crate::step::jiffies;
-use crate::time::SimTime;
-pub(crate) use dispatch::{Asked, DispatchPath};
-pub(crate) use hook::HookPath;
-pub(crate) use insert::InsertPath;
-pub use insert::InsertionAt;
+use crate::step::{Cx, Next, jiffies};
+use crate::time::{Jiffies, SimTime};
+pub(crate) use dispatch::dispatch_request;
+pub(crate) use hook::call_hook;
+pub use insert::At as InsertionAt;
+pub(crate) use insert::{Inserted, insert_requests, insert_whole};
 pub(crate) use log::Log;
-pub use merge::MergeAt;
-pub(crate) use merge::MergePath;
+pub use merge::At as MergeAt;
+pub(crate) use merge::bio_merge;
 
 /// Number of the one lock among a scheduler's locks.
 pub(crate) const LOCK: u8 = 0;
@@ -45,159 +47,47 @@ pub struct Locked<P: Scheduler + 'static> {
     pub work: Bit,
     /// Finished requests by the level in `elv_priv`; counted without the lock.
     pub completed: [Count; LEVELS],
+    /// What only schedulers with the January 2024 series have.
+    series: Option<Series>,
     /// Cache lines of the policy ([`SchedulerInfo::lines`]).
     lines: Vec<CacheLine>,
     pub(super) info: &'static SchedulerInfo,
 }
 
-value!(Locked of P: Scheduler { lines, info; policy, work, completed });
+value!(Locked of P: Scheduler { lines, info; policy, work, completed, series });
 
-#[expect(
-    clippy::unused_self,
-    reason = "as every scheduler's shared state has them: `Elevator` asks all alike"
-)]
 impl<P: Scheduler + 'static> Locked<P> {
     pub(crate) fn with(policy: P, info: &'static SchedulerInfo) -> Locked<P> {
         Locked {
             policy: Lock::apart(policy),
             work: Bit::new(false),
             completed: core::array::from_fn(|_| Count::new(0)),
+            series: None,
             lines: (0..info.lines).map(|_| CacheLine::default()).collect(),
             info,
         }
     }
 
-    /// The request for the lock.
-    #[inline]
-    pub(crate) fn lock(&self, q: &RequestQueue) -> LockId {
-        let class = self.info.locks[usize::from(LOCK)].irq_class;
-        LockId::of_elevator(q.id, LOCK, class, 0)
-    }
-
-    pub(crate) fn lock_count(&self, number: u8) -> u32 {
-        u32::from(number == LOCK)
-    }
-
-    #[inline]
-    pub(crate) fn spin_lock(&self, number: u8, at: usize) -> &SpinLock {
-        assert_eq!((number, at), (LOCK, 0), "a scheduler with one lock");
-        &self.policy
-    }
-
-    pub(crate) fn work_places(&self, _hctx: HctxId, _rules: &Rules) -> u16 {
-        1
-    }
-
-    /// has_work(): list heads, read without the lock.
-    #[inline]
-    pub(crate) fn has_work(&self, _hctx: HctxId, _place: u16, cpu: &mut Cpu) -> bool {
-        self.policy.glance(cpu);
-        self.work.test(cpu)
-    }
-
-    /// The same for callers that visit many queues: reads only the word.
-    pub(crate) fn seems_to_have_work(&self, _hctx: HctxId, cpu: &mut Cpu) -> bool {
-        self.work.test(cpu)
-    }
-
-    pub(crate) fn has_queued(&self, _hctx: HctxId) -> bool {
-        self.work.peek()
-    }
-
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
-    )]
-    pub(crate) fn completed(&self) -> Option<&[Count; LEVELS]> {
-        Some(&self.completed)
-    }
-
-    pub(crate) fn show(&self, q: &RequestQueue) -> String {
-        q.with_pool(|pool| self.policy.inspect(|policy| policy.show(pool)))
-    }
-
-    pub(crate) fn store(
-        &self,
-        q: &RequestQueue,
-        name: &str,
-        text: &str,
-        cpu: &mut Cpu,
-    ) -> Result<(), StoreError> {
-        let now = now(q, cpu);
-        self.revise(cpu, |policy| policy.store(name, text, now))
-    }
-
-    pub(crate) fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
-        self.revise(cpu, |policy| {
-            q.with_pool(|pool| match with {
-                Override::Remove(rq) => policy.force_remove(pool, rq),
-                Override::Dispatch(rq) => policy.force_dispatch(pool, rq),
-                Override::Resize(rq, sector, sectors) => {
-                    policy.force_resize(pool, rq, sector, sectors);
-                }
-            });
-        });
-    }
-
-    pub(crate) fn lines_at(&self, times: &[SimTime], cpu: &mut Cpu) {
-        self.revise(cpu, |policy| policy.lines_at(times));
-    }
-
-    pub(crate) fn rotates(&self, rotational: bool, cpu: &mut Cpu) {
-        self.revise(cpu, |policy| policy.rotates(rotational));
-    }
-
-    pub(crate) fn revise<R>(
-        &self,
-        cpu: &mut Cpu,
-        change: impl FnOnce(&mut dyn Scheduler) -> R,
-    ) -> R {
-        cpu.begin_label();
-        self.policy.acquire(cpu);
-        let changed = change(&mut *self.policy.held(cpu));
-        // A forced decision has its own clock.
-        self.note_work(cpu);
-        self.policy.release(cpu);
-        cpu.begin_label();
-        changed
-    }
-
-    /// finish_request() counts the request.
-    #[inline]
-    pub(crate) fn finishes(&self, rq: &Request) -> bool {
-        completed_level(rq.elv_priv).is_some()
-    }
-
-    /// finish_request(): counts a finished request of its level.
-    #[inline]
-    pub(crate) fn finish(&self, elv_priv: [u32; 2], cpu: &mut Cpu) {
-        if let Some(level) = completed_level(elv_priv) {
-            self.completed[level].add(cpu, 1);
+    pub(crate) fn with_series(policy: P, info: &'static SchedulerInfo, rules: &Rules) -> Locked<P> {
+        let class = |number: u8| info.locks[usize::from(number)].irq_class;
+        assert!(
+            class(BUCKET) == class(LOCK) && class(INSERTED) == class(LOCK),
+            "an interrupt may want {}",
+            info.locks[0].name
+        );
+        Locked {
+            series: Some(Series::new(class(LOCK), rules)),
+            ..Locked::with(policy, info)
         }
     }
 
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
-    )]
-    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
-        Some(self.policy.inspect(|policy| look(policy)))
-    }
-
-    /// Panics unless, while the lock is free, the policy is consistent, and agrees with the pool
-    /// and with the word that shows whether it has work.
-    pub(crate) fn check(&self, pool: &RequestPool) {
-        if !self.policy.is_free() {
-            return;
-        }
-        self.policy.inspect(|policy| policy.check(pool));
-        let work = self.policy.inspect(Scheduler::has_work);
-        assert_eq!(work, self.work.peek(), "has_work and the word for it");
-    }
-
-    /// No requests wait outside the policy.
-    pub(crate) fn beside(&self) -> Vec<QueueList> {
-        Vec::new()
+    /// What the January 2024 series adds.
+    ///
+    /// # Panics
+    /// If the scheduler never has it.
+    #[inline]
+    pub fn series(&self) -> &Series {
+        self.series.as_ref().expect("a scheduler with the series")
     }
 
     /// Charges the policy's costs besides requests. Under the lock.
@@ -237,13 +127,207 @@ impl<P: Scheduler + 'static> Locked<P> {
 
     /// Completes a section: the word that has_work reads, the charge, and a timer.
     #[inline]
-    fn settle(&self, q: &RequestQueue, cpu: &mut Cpu) {
+    fn end_section(&self, q: &RequestQueue, cpu: &mut Cpu) {
         let ask = self.note_work(cpu);
         set_timer(ask, q, cpu);
     }
+}
 
-    /// Calls the policy under its lock, which the caller's path holds.
-    pub(crate) fn call<R>(
+impl<P: Scheduler + 'static> Ops for Locked<P> {
+    fn lock_count(&self, number: u8) -> u32 {
+        match (number, &self.series) {
+            (LOCK, _) => 1,
+            (_, Some(series)) => series.lock_count(number),
+            (_, None) => 0,
+        }
+    }
+
+    #[inline]
+    fn spin_lock(&self, number: u8, at: usize) -> &SpinLock {
+        match number {
+            LOCK => &self.policy,
+            number => self.series().spin_lock(number, at),
+        }
+    }
+
+    fn work_places(&self, _hctx: HctxId, rules: &Rules) -> u16 {
+        let series = self.series.as_ref();
+        1 + series.map_or(0, |series| series.work_places(rules))
+    }
+
+    /// List heads, read without the lock.
+    #[inline]
+    fn sees_work(&self, _hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
+        match place.checked_sub(1) {
+            None => {
+                self.policy.glance(cpu);
+                self.work.test(cpu)
+            }
+            Some(place) => self.series().sees_work(place, cpu),
+        }
+    }
+
+    /// Only the word.
+    fn seems_to_have_work(&self, _hctx: HctxId, cpu: &mut Cpu) -> bool {
+        self.work.test(cpu)
+    }
+
+    fn has_queued(&self, _hctx: HctxId) -> bool {
+        self.work.peek()
+    }
+
+    fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        self.policy.inspect(|policy| policy.limit_depth(wanted))
+    }
+
+    #[inline]
+    fn limit_depth_lock(&self, q: &RequestQueue, wanted: Wanted) -> Option<LockId> {
+        let locks = |policy: &P| policy.limits_under_lock(wanted);
+        self.policy.inspect(locks).then(|| self.lock(q))
+    }
+
+    #[inline]
+    fn hooks(&self) -> Hooks {
+        self.info.hooks
+    }
+
+    /// No lock is taken, and nothing but the request changes.
+    fn prepare(&self, rq: &mut Request) {
+        self.policy.inspect(|policy| policy.prepare(rq));
+    }
+
+    /// It counts the request.
+    #[inline]
+    fn finishes(&self, rq: &Request) -> bool {
+        rq.use_sched && completed_level(rq.elv_priv).is_some()
+    }
+
+    #[inline]
+    fn finish(&self, elv_priv: [u32; 2], cpu: &mut Cpu) {
+        if let Some(level) = completed_level(elv_priv) {
+            self.completed[level].add(cpu, 1);
+        }
+    }
+
+    fn store(
+        &self,
+        q: &RequestQueue,
+        name: &str,
+        text: &str,
+        cpu: &mut Cpu,
+    ) -> Result<(), StoreError> {
+        let now = now(q, cpu);
+        self.revise(cpu, |policy| policy.store(name, text, now))
+    }
+
+    fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
+        self.revise(cpu, |policy| {
+            q.with_pool(|pool| match with {
+                Override::Remove(rq) => policy.force_remove(pool, rq),
+                Override::Dispatch(rq) => policy.force_dispatch(pool, rq),
+                Override::Resize(rq, sector, sectors) => {
+                    policy.force_resize(pool, rq, sector, sectors);
+                }
+            });
+        });
+    }
+
+    fn lines_at(&self, times: &[SimTime], cpu: &mut Cpu) {
+        self.revise(cpu, |policy| policy.lines_at(times));
+    }
+
+    fn rotates(&self, rotational: bool, cpu: &mut Cpu) {
+        self.revise(cpu, |policy| policy.rotates(rotational));
+    }
+
+    fn show(&self, q: &RequestQueue) -> String {
+        q.with_pool(|pool| self.policy.inspect(|policy| policy.show(pool)))
+    }
+
+    fn completed(&self) -> Option<&[Count; LEVELS]> {
+        Some(&self.completed)
+    }
+
+    /// While the lock is free, the policy is consistent, and agrees with the pool and with the word
+    /// that shows whether it has work.
+    fn check(&self, pool: &RequestPool) {
+        if self.policy.is_free() {
+            self.policy.inspect(|policy| policy.check(pool));
+            let work = self.policy.inspect(Scheduler::has_work);
+            assert_eq!(work, self.work.peek(), "has_work and the word for it");
+        }
+        if let Some(series) = &self.series {
+            series.check();
+        }
+    }
+
+    fn beside(&self) -> Vec<QueueList> {
+        self.series.as_ref().map_or(Vec::new(), Series::lists)
+    }
+
+    fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
+        Some(self.policy.inspect(|policy| look(policy)))
+    }
+
+    fn revise<R>(&self, cpu: &mut Cpu, change: impl FnOnce(&mut dyn Scheduler) -> R) -> R {
+        cpu.begin_label();
+        self.policy.acquire(cpu);
+        let changed = change(&mut *self.policy.held(cpu));
+        // A forced decision has its own clock.
+        self.note_work(cpu);
+        self.policy.release(cpu);
+        cpu.begin_label();
+        changed
+    }
+
+    #[inline]
+    fn lock(&self, q: &RequestQueue) -> LockId {
+        let class = self.info.locks[usize::from(LOCK)].irq_class;
+        LockId::of_elevator(q.id, LOCK, class, 0)
+    }
+
+    #[inline]
+    fn has_tokens(&self) -> bool {
+        !self.info.tokens.is_empty()
+    }
+
+    fn wants_token(&self, refused: u8, cx: &mut Cx<'_>) -> Option<u8> {
+        let pool = cx.pool();
+        self.policy.held(cx.cpu).wants_token(&pool, refused)
+    }
+
+    fn pick(&self, cx: &mut Cx<'_>, entered: Jiffies, token: Option<Token>) -> Option<RequestId> {
+        self.dispatch_section(cx, entered, token)
+    }
+
+    fn insert_list(
+        &self,
+        cx: &mut Cx<'_>,
+        list: &mut QueueList,
+        at: InsertAt,
+        absorbed: &mut QueueList,
+    ) -> Inserted {
+        self.insert_section(cx, list, at, absorbed)
+    }
+
+    fn merge(&self, cx: &mut Cx<'_>, bio: BioId) -> Merged {
+        self.merge_section(cx.q, bio, cx.cpu)
+    }
+
+    fn hook(&self, cx: &mut Cx<'_>, hook: Hook) -> After {
+        self.hook_section(cx.q, hook, cx.cpu)
+    }
+
+    fn limit_depth_locked(&self, q: &RequestQueue, wanted: Wanted, cpu: &mut Cpu) -> Option<u32> {
+        let now = now(q, cpu);
+        let depth = self.policy.held(cpu).limit_depth_locked(wanted, now);
+        self.emit_log(q, cpu);
+        self.end_section(q, cpu);
+        self.policy.release(cpu);
+        depth
+    }
+
+    fn call<R>(
         &self,
         q: &RequestQueue,
         cpu: &mut Cpu,
@@ -254,17 +338,25 @@ impl<P: Scheduler + 'static> Locked<P> {
         call(&mut *self.policy.held(cpu), &mut pool, now)
     }
 
-    /// [`Self::settle`], with the policy's messages and readings.
-    pub(crate) fn settle_all(&self, q: &RequestQueue, cpu: &mut Cpu) {
+    fn log(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
+        self.messages(q, cpu)
+    }
+
+    fn settle(&self, q: &RequestQueue, cpu: &mut Cpu) {
         self.emit_log(q, cpu);
-        self.settle(q, cpu);
+        self.end_section(q, cpu);
         self.read(q, cpu);
     }
 
-    /// prepare_request(): no lock is taken, and nothing but the request changes.
-    pub(crate) fn prepare(&self, rq: &mut Request) {
-        self.policy.inspect(|policy| policy.prepare(rq));
+    #[inline]
+    fn series(&self) -> &Series {
+        self.series()
     }
+}
+
+/// The request for the lock of the queue's scheduler.
+pub(super) fn lock(cx: &Cx<'_>) -> Next {
+    Next::Lock(cx.q.elevator.lock(cx.q))
 }
 
 fn merging(q: &RequestQueue) -> Merging<'_> {

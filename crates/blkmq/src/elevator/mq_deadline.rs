@@ -9,13 +9,14 @@
 pub mod policy;
 pub mod settings;
 
-pub(crate) use super::series::{DispatchPath, HookPath, InsertPath, MergePath};
+pub(crate) use super::series::{bio_merge, call_hook, dispatch_request, insert_requests};
 pub use policy::MqDeadline;
 pub use settings::MqDeadlineSettings;
 pub(crate) use settings::MqDeadlineSettings as Settings;
 
 use super::info::{ElevatorLock, MinShallow, Probes, RequestPath, SchedulerInfo};
-use super::series::{self, WithSeries};
+use super::locked::Locked;
+use super::series;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
@@ -45,14 +46,14 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     )
 };
 
-pub(crate) type Shared = WithSeries<MqDeadline>;
+pub(crate) type Shared = Locked<MqDeadline>;
 
 pub(crate) fn new(
     settings: &MqDeadlineSettings,
     queue: &QueueSettings,
     _shape: &QueueShape,
 ) -> Shared {
-    WithSeries::with(
+    Locked::with_series(
         MqDeadline::new(&queue.rules, *settings),
         &INFO,
         &queue.rules,

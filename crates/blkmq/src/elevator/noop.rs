@@ -6,7 +6,7 @@
 
 pub mod policy;
 
-pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
+pub(crate) use super::locked::{bio_merge, call_hook, dispatch_request, insert_requests};
 pub use policy::Noop;
 
 use super::attribute::{Attribute, Attributes};

@@ -1,226 +1,105 @@
-//! The state of a scheduler's part in a path: search for a merge, insertion, dispatch call, hook.
+//! The functions of the schedulers that stop at labels: a search for a merge, an insertion, a
+//! dispatch call, a hook. Each runs that of the queue's scheduler.
+//!
+//! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
-use super::OwnedByInsert;
-use super::locked;
-use crate::names::Label;
-use crate::request::RequestId;
+use super::hook::After;
+use super::shared::Elevator;
+use super::{Merged, OwnedByInsert, locked, series};
+use crate::call::Hook;
+use crate::list::QueueList;
+use crate::request::{BioId, HctxId, RequestId};
+use crate::step::{Cx, Steps as _, probe};
+use steps::steps;
 
-/// Generates the states, each with an arm for each scheduler.
-macro_rules! paths {
+/// Generates the functions, each with an arm for each scheduler.
+macro_rules! functions {
     ($($(#[$doc:meta])* $Kind:ident => $module:ident $([$($labels:tt)*])?,)*) => {
-        /// A search for a merge in progress.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-        pub(crate) enum MergePath {
-            #[default]
-            Idle,
-            $($Kind(crate::elevator::$module::MergePath),)*
-            Custom(locked::MergePath),
-        }
-
-        impl MergePath {
-            /// The next label, if it belongs to the scheduler and not to the caller.
-            pub(crate) fn label(self) -> Option<Label> {
-                match self {
-                    MergePath::Idle => None,
-                    $(MergePath::$Kind(path) => path.label(),)*
-                    MergePath::Custom(path) => path.label(),
-                }
+        /// bio_merge.
+        #[steps]
+        pub(crate) fn bio_merge(cx: &mut Cx<'_>, bio: BioId) -> Merged {
+            match &cx.q.elevator {
+                Elevator::None => Merged::No,
+                $(Elevator::$Kind(_) => sub!(crate::elevator::$module::bio_merge(bio)),)*
+                Elevator::Custom(_) => sub!(locked::bio_merge(bio)),
             }
         }
 
-        /// An insertion in progress.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-        pub(crate) enum InsertPath {
-            #[default]
-            Idle,
-            $($Kind(crate::elevator::$module::InsertPath),)*
-            Custom(locked::InsertPath),
-        }
-
-        impl InsertPath {
-            /// The next label, if it belongs to the scheduler and not to the caller.
-            pub(crate) fn label(self) -> Option<Label> {
-                match self {
-                    InsertPath::Idle => None,
-                    $(InsertPath::$Kind(path) => path.label(),)*
-                    InsertPath::Custom(path) => path.label(),
-                }
-            }
-
-            /// The requests that it holds at this label; none between two insertions.
-            pub(crate) fn owned(self) -> Option<OwnedByInsert> {
-                match self {
-                    InsertPath::Idle => None,
-                    $(InsertPath::$Kind(path) => Some(path.owned()),)*
-                    InsertPath::Custom(path) => Some(path.owned()),
-                }
+        /// insert_requests. True if its last label changed shared state, so that what follows is a
+        /// label of its own.
+        #[steps]
+        pub(crate) fn insert_requests(cx: &mut Cx<'_>, list: QueueList, head: bool) -> bool {
+            match &cx.q.elevator {
+                Elevator::None => panic!("insertion into a queue without scheduler"),
+                $(Elevator::$Kind(_) => {
+                    sub!(crate::elevator::$module::insert_requests(list, head))
+                })*
+                Elevator::Custom(_) => sub!(locked::insert_requests(list, head)),
             }
         }
 
-        /// A dispatch call in progress.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-        pub(crate) enum DispatchPath {
-            #[default]
-            Idle,
-            $($Kind(crate::elevator::$module::DispatchPath),)*
-            Custom(locked::DispatchPath),
+        /// dispatch_request.
+        #[steps]
+        pub(crate) fn dispatch_request(cx: &mut Cx<'_>, hctx: HctxId) -> Option<RequestId> {
+            probe::ask(cx.q, hctx, cx.cpu);
+            let rq: Option<RequestId> = match &cx.q.elevator {
+                Elevator::None => panic!("dispatch from a queue without scheduler"),
+                $(Elevator::$Kind(_) => sub!(crate::elevator::$module::dispatch_request(hctx)),)*
+                Elevator::Custom(_) => sub!(locked::dispatch_request(hctx)),
+            };
+            probe::answer(cx.q, rq, cx.cpu);
+            rq
         }
 
-        impl DispatchPath {
-            /// The next label, if it belongs to the scheduler and not to the caller.
-            #[inline]
-            pub(crate) fn label(self) -> Option<Label> {
-                match self {
-                    DispatchPath::Idle => None,
-                    $(DispatchPath::$Kind(path) => path.label(),)*
-                    DispatchPath::Custom(path) => path.label(),
-                }
-            }
-
-            /// The request that was picked, until the call returns it.
-            pub(crate) fn picked(self) -> Option<RequestId> {
-                match self {
-                    DispatchPath::Idle => None,
-                    $(DispatchPath::$Kind(path) => path.picked(),)*
-                    DispatchPath::Custom(path) => path.picked(),
-                }
+        /// completed_request, requeue_request, finish_request, exit_icq, or the function of a
+        /// timer.
+        #[steps]
+        pub(crate) fn call_hook(cx: &mut Cx<'_>, hook: Hook) -> After {
+            match &cx.q.elevator {
+                Elevator::None => panic!("a hook of no scheduler"),
+                $(Elevator::$Kind(_) => sub!(crate::elevator::$module::call_hook(hook)),)*
+                Elevator::Custom(_) => sub!(locked::call_hook(hook)),
             }
         }
 
-        /// A hook in progress.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-        pub(crate) enum HookPath {
-            #[default]
-            Idle,
-            $($Kind(crate::elevator::$module::HookPath),)*
-            Custom(locked::HookPath),
-        }
-
-        impl HookPath {
-            /// The next label, if it belongs to the scheduler and not to the caller.
-            pub(crate) fn label(self) -> Option<Label> {
-                match self {
-                    HookPath::Idle => None,
-                    $(HookPath::$Kind(path) => path.label(),)*
-                    HookPath::Custom(path) => path.label(),
-                }
+        impl insert_requests::State {
+            /// Requests that it still has to insert, if not in buckets.
+            fn list(&self) -> QueueList {
+                let lists = [
+                    self.find::<locked::insert_requests::State>().map(|state| state.list),
+                    $(self.find::<crate::elevator::$module::insert_requests::State>()
+                        .map(|state| state.list),)*
+                ];
+                let mut lists = lists.into_iter().flatten();
+                lists.find(|list| !list.is_empty()).unwrap_or_default()
             }
         }
     };
 }
 
-super::schedulers!(paths);
+super::schedulers!(functions);
 
-/// A call of the scheduler's dispatch_request.
-pub(crate) mod dispatch_request {
-    use super::DispatchPath;
-    use crate::request::{HctxId, RequestId};
-    use crate::step::{Cx, Label, Steps, Sub, probe};
-
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-    pub(crate) struct State {
-        pub(crate) call: DispatchPath,
-        hctx: HctxId,
-    }
-
-    impl State {
-        pub(crate) fn new(hctx: HctxId) -> State {
-            State {
-                call: DispatchPath::Idle,
-                hctx,
-            }
-        }
-    }
-
-    impl State {
-        /// Notes a label of the scheduler's own.
-        fn stop(&self, cx: &mut Cx<'_>) {
-            if let Some(label) = self.call.label() {
-                cx.stop_at(label);
-            }
-        }
-    }
-
-    impl Steps for State {
-        type Done = Option<RequestId>;
-
-        #[inline]
-        fn step(&mut self, cx: &mut Cx<'_>) -> Sub<Option<RequestId>> {
-            if self.call == DispatchPath::Idle {
-                probe::ask(cx.q, self.hctx, cx.cpu);
-                let (call, next) = cx.q.elevator.start_dispatch(cx.q, self.hctx, cx.cpu);
-                self.call = call;
-                self.stop(cx);
-                return Sub::Wait(next);
-            }
-            let step = cx.q.elevator.dispatch(&mut self.call, cx.q, cx.cpu);
-            match step {
-                Sub::Wait(_) => self.stop(cx),
-                Sub::Done(rq) => probe::answer(cx.q, rq, cx.cpu),
-            }
-            step
-        }
-
-        #[inline]
-        fn label(&self) -> Option<Label> {
-            self.call.label()
+impl insert_requests::State {
+    /// The requests that it holds at this label.
+    pub(crate) fn owned(&self) -> OwnedByInsert {
+        match self.find::<series::insert::insert_with_buckets::State>() {
+            Some(state) => OwnedByInsert {
+                list: state.list,
+                seq: state.seq,
+                bucket: state.bucket,
+                filled: state.filled,
+            },
+            None => OwnedByInsert {
+                list: self.list(),
+                ..OwnedByInsert::default()
+            },
         }
     }
 }
 
-/// Calls of the scheduler's insert_requests, until the list is empty. True if its last label
-/// changed shared state, so that the next step is a label of its own.
-pub(crate) mod insert_requests {
-    use super::InsertPath;
-    use crate::list::QueueList;
-    use crate::step::{Cx, Label, Steps, Sub};
-
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-    pub(crate) struct State {
-        pub(crate) call: InsertPath,
-        list: QueueList,
-        head: bool,
-    }
-
-    impl State {
-        pub(crate) fn new(list: QueueList, head: bool) -> State {
-            State {
-                call: InsertPath::Idle,
-                list,
-                head,
-            }
-        }
-
-        /// Notes a label of the scheduler's own.
-        fn stop(&self, cx: &mut Cx<'_>) {
-            if let Some(label) = self.call.label() {
-                cx.stop_at(label);
-            }
-        }
-    }
-
-    impl Steps for State {
-        type Done = bool;
-
-        #[inline]
-        fn step(&mut self, cx: &mut Cx<'_>) -> Sub<bool> {
-            if self.call == InsertPath::Idle {
-                let list = core::mem::take(&mut self.list);
-                let (call, next) = cx.q.elevator.start_insert(cx.q, list, self.head);
-                (self.call, self.head) = (call, false);
-                self.stop(cx);
-                return Sub::Wait(next);
-            }
-            let step = cx.q.elevator.insert(&mut self.call, cx.q, cx.cpu);
-            if let Sub::Wait(_) = step {
-                self.stop(cx);
-            }
-            step
-        }
-
-        #[inline]
-        fn label(&self) -> Option<Label> {
-            self.call.label()
-        }
+impl dispatch_request::State {
+    /// The request that was picked, where the label that picks does not return it.
+    pub(crate) fn picked(&self) -> Option<RequestId> {
+        self.find::<series::dispatch_request::State>()?.rq
     }
 }

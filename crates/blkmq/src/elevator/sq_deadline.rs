@@ -11,7 +11,7 @@
 pub mod policy;
 pub mod settings;
 
-pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
+pub(crate) use super::locked::{bio_merge, call_hook, dispatch_request, insert_requests};
 pub use policy::SqDeadline;
 pub use settings::SqDeadlineSettings;
 pub(crate) use settings::SqDeadlineSettings as Settings;

@@ -132,7 +132,7 @@ impl Frame {
     /// The requests of an insertion into the scheduler at this label; none for other paths.
     pub fn owned_by_insert(&self) -> Option<OwnedByInsert> {
         match self {
-            Frame::Insert(path) => path.find::<insert_requests::State>()?.call.owned(),
+            Frame::Insert(path) => Some(path.find::<insert_requests::State>()?.owned()),
             Frame::Plug(path) => Some(path.owned()),
             _ => None,
         }
@@ -152,7 +152,7 @@ impl RunPath {
     pub fn owned_pick(&self) -> Option<RequestId> {
         let pass = self.find::<do_dispatch_sched::State>()?;
         let call = self.find::<dispatch_request::State>();
-        let picked = call.and_then(|call| call.call.picked());
+        let picked = call.and_then(dispatch_request::State::picked);
         picked.or(pass.rq_list.last())
     }
 

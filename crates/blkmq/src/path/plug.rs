@@ -507,9 +507,8 @@ impl PlugPath {
 
     /// The requests that it inserts now; else those of the group, or those that queue_rqs refused.
     pub(super) fn owned(&self) -> OwnedByInsert {
-        let insertion = self.find::<insert_requests::State>();
-        if let Some(owned) = insertion.and_then(|state| state.call.owned()) {
-            return owned;
+        if let Some(insertion) = self.find::<insert_requests::State>() {
+            return insertion.owned();
         }
         let whole = self.find::<queue_rqs::State>();
         let group = self.find::<insert_group::State>();

@@ -21,7 +21,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{BioPlug, DirectIssue, Fix, FlushData, NoMerges, PlugOrder, Stamp};
 use crate::sbitmap::{Get, Put};
-use crate::step::{Cx, Next, Traced, trace, trace_rq};
+use crate::step::{Cx, Next, Steps as _, Traced, trace, trace_rq};
 use crate::time::SimTime;
 use crate::{elevator, merge};
 use entry::Split;
@@ -113,7 +113,7 @@ pub struct SubmitPath {
     left: HctxId,
     put: Option<Put>,
     rq: Option<RequestId>,
-    merge: elevator::MergePath,
+    merge: Option<elevator::bio_merge::State>,
     /// The bio was merged into a request; a cached request that it does not need must be freed.
     merged: bool,
     absorbed: Option<RequestId>,
@@ -142,7 +142,7 @@ impl SubmitPath {
             left: HctxId(0),
             put: None,
             rq: None,
-            merge: elevator::MergePath::Idle,
+            merge: None,
             merged: false,
             absorbed: None,
             cached_rq: None,
@@ -166,7 +166,7 @@ impl SubmitPath {
         match self.at {
             At::Enter => self.enter(cx),
             At::ElevatorMerge => {
-                let step = cx.q.elevator.merge(&mut self.merge, cx.q, self.bio, cx.cpu);
+                let step = self.merge.as_mut().expect("it searches").step(cx);
                 self.merge_step(step)
             }
             At::Absorbed => {
@@ -232,7 +232,9 @@ impl SubmitPath {
     }
 
     pub(super) fn label(&self) -> Label {
-        self.merge.label().unwrap_or(self.at.label())
+        self.merge
+            .and_then(|merge| merge.label())
+            .unwrap_or(self.at.label())
     }
 
     pub(super) fn to(&mut self, at: At) -> Next {
@@ -306,7 +308,7 @@ impl SubmitPath {
             return self.merged(cx);
         }
         if cx.q.has_elevator() {
-            return self.ask_elevator(cx.mq, cx.cpu);
+            return self.ask_elevator(cx);
         }
         self.to(if cx.q.settings.should_merge {
             At::CtxPending

@@ -277,7 +277,7 @@ impl Layer {
                 let Elevator::MqDeadline(dd) = &q.elevator else {
                     return Err("nobody counts what is completed".to_owned());
                 };
-                let completed = dd.locked.completed.each_ref().map(Count::peek);
+                let completed = dd.completed.each_ref().map(Count::peek);
                 Ok(vec![format!("completed {completed:?}")])
             }
             "scheduler" | "timer" | "tokens" | "work" => Ok(self.show_scheduler(what)),

@@ -68,7 +68,7 @@ impl Defect {
                     .adjust(|cfq| cfq.ties.wrong = Some((account, -1)));
             }
             (Elevator::Bfq(bfq), Some(Wrong::Keeps(after))) if self.labels == after => {
-                bfq.locked.policy.adjust(|bfq| bfq.miscount(0, 1));
+                bfq.policy.adjust(|bfq| bfq.miscount(0, 1));
             }
             _ => {}
         }
@@ -93,13 +93,15 @@ impl Defect {
             }
             (Wrong::ForgottenRestart, "run.set-restart") => q.hctx(HCTX).restart.clear(cpu),
             (Wrong::GateLeftOpen, "series-dispatch.shut-gate") => {
-                dd.run_state.fetch_and(cpu, !DISPATCHING);
+                dd.series().run_state.fetch_and(cpu, !DISPATCHING);
             }
             (Wrong::LostFill, "series-insert.fill") => {
-                dd.buckets[dd.bucket_of(cpu.id)].pending.clear(cpu);
+                dd.series().buckets[dd.series().bucket_of(cpu.id)]
+                    .pending
+                    .clear(cpu);
             }
             (Wrong::ForgottenMark, "series-insert.mark") => {
-                dd.run_state.fetch_and(cpu, !BUCKETS);
+                dd.series().run_state.fetch_and(cpu, !BUCKETS);
             }
             _ => {}
         }

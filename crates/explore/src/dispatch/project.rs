@@ -61,7 +61,7 @@ impl World {
     /// Requests in the scheduler, in dispatch order (FIFO).
     pub(super) fn queued(&self) -> Vec<u8> {
         let q = self.queue();
-        let in_order = deadline(q).locked.policy.inspect(|policy| {
+        let in_order = deadline(q).policy.inspect(|policy| {
             q.with_pool(|pool| {
                 let levels = 0..LEVELS;
                 let requests = levels.flat_map(|level| policy.fifo(level, Direction::Read, pool));
@@ -78,7 +78,7 @@ impl World {
 
     pub(super) fn bucket(&self, cpu: u8) -> Vec<u8> {
         let q = self.queue();
-        let Some(bucket) = deadline(q).buckets.get(usize::from(cpu)) else {
+        let Some(bucket) = deadline(q).series().buckets.get(usize::from(cpu)) else {
             return Vec::new();
         };
         q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
@@ -87,7 +87,7 @@ impl World {
     pub(super) fn side_list(&self) -> Vec<u8> {
         let q = self.queue();
         q.with_pool(|pool| {
-            deadline(q).inserted.inspect(|lists| {
+            deadline(q).series().inserted.inspect(|lists| {
                 assert!(lists.at_head.is_empty(), "nothing is inserted at head");
                 owners(pool, lists.at_tail)
             })
@@ -95,13 +95,13 @@ impl World {
     }
 
     fn seq(&self) -> u8 {
-        let seq = deadline(self.queue()).insert_seq.peek();
+        let seq = deadline(self.queue()).series().insert_seq.peek();
         u8::try_from(seq).expect("small spaces count little")
     }
 
     /// The series' bits, such as DD_DISPATCHING.
     fn bits(&self) -> u64 {
-        deadline(self.queue()).run_state.peek()
+        deadline(self.queue()).series().run_state.peek()
     }
 
     /// The variables of the specification, in a fixed order: lists with an end mark.

@@ -229,10 +229,10 @@ impl Runner {
         }
         let q = go.mq.queue(QueueId(0));
         if go.elevator {
-            deadline(q).locked.policy.release(&mut self.cpu);
+            deadline(q).policy.release(&mut self.cpu);
         }
         if go.inserted {
-            deadline(q).inserted.release(&mut self.cpu);
+            deadline(q).series().inserted.release(&mut self.cpu);
         }
     }
 }

@@ -6,9 +6,8 @@
 
 use std::sync::LazyLock;
 
-use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::MqDeadline;
-use blkmq::elevator::series::WithSeries;
+use blkmq::elevator::{Elevator, Locked};
 use blkmq::path::{Frame, Label};
 use blkmq::queue::{IrqClass, LockId, RequestQueue};
 use blkmq::request::{QueueId, RequestId};
@@ -24,7 +23,7 @@ pub(crate) const ELEVATOR: LockId = LockId::of_elevator(QueueId(0), 0, IrqClass:
 pub(super) const INSERTED: LockId = LockId::of_elevator(QueueId(0), 2, IrqClass::Plain, 0);
 
 /// The scheduler that the specification describes.
-pub(crate) fn deadline(q: &RequestQueue) -> &WithSeries<MqDeadline> {
+pub(crate) fn deadline(q: &RequestQueue) -> &Locked<MqDeadline> {
     let Elevator::MqDeadline(dd) = &q.elevator else {
         unreachable!("the scheduler is mq-deadline");
     };

@@ -72,7 +72,7 @@ impl MergeEvents for BfqMerges {
         if let Some(missing) = super::first_missing(&needs) {
             return Err(missing);
         }
-        shared.locked.policy.adjust(|bfq| bfq.merge_events.enable());
+        shared.policy.adjust(|bfq| bfq.merge_events.enable());
         Ok(BfqMerges {
             chain_to_tail: rules.chain_to_tail,
             puts_candidate: rules.puts_candidate,
@@ -90,7 +90,7 @@ impl MergeEvents for BfqMerges {
         let Elevator::Bfq(shared) = &mq.queue(QUEUE).elevator else {
             return None;
         };
-        shared.locked.policy.adjust(|bfq| bfq.merge_events.take())
+        shared.policy.adjust(|bfq| bfq.merge_events.take())
     }
 
     fn note(&mut self, event: &BfqEvent, out: &mut ScheduleWriter) -> Result<(), &'static str> {

@@ -12,192 +12,163 @@ use super::shared::KyberShared;
 use crate::call::{Call, Hook, Token};
 use crate::elevator::After;
 use crate::env::{Counter, CounterForm, CounterUnit, Cpu, Effect, Reading, Which};
-use crate::names::{Label, labels};
 use crate::queue::RequestQueue;
 use crate::request::RequestId;
-use crate::step::{Next, Sub, jiffies, probe};
+use crate::step::{Cx, labels, probe};
 use crate::time::Duration;
+use steps::steps;
 
 /// Tokens that requests hold when the timer runs.
 static TAKEN: Counter = Counter::new("tokens taken", CounterForm::Sample, CounterUnit::Number);
 
-labels! {
-    /// Labels of hooks and of the timer's function after the first one.
-    pub enum At in "kyber-hook" {
-        /// A sample was counted: is the timer pending?
-        Timer,
+/// What comes before the first label belongs to the label that calls the hook.
+#[steps]
+pub(crate) fn call_hook(cx: &mut Cx<'_>, hook: Hook) -> After {
+    match hook {
+        Hook::Completed(rq) => sub!(completed_request(rq)),
+        Hook::Requeued(rq) | Hook::Finished(rq) => return finish_request(cx, rq),
+        Hook::Timer(_) => sub!(timer_fn()),
+        Hook::Exits(_) => unreachable!("kyber has no exit_icq"),
+    }
+    After::Nothing
+}
+
+/// kyber_completed_request(), timer_reduce(): a pending timer expires earlier than this one would.
+#[steps]
+fn completed_request(cx: &mut Cx<'_>, rq: RequestId) {
+    if !add_latency_sample(cx, rq) {
+        return;
+    }
+    /// A sample was counted: is the timer pending?
+    at!(Timer);
+    if !KyberShared::of(cx).timer_pending.test(cx.cpu) {
         /// It is not: arm it.
-        Arm,
+        at!(Arm);
+        arm(cx);
+    }
+}
+
+/// kyber_timer_fn().
+#[steps]
+fn timer_fn(cx: &mut Cx<'_>) {
+    KyberShared::of(cx).timer_pending.clear(cx.cpu);
+    let mut cpu: u16 = 0;
+    while usize::from(cpu) < KyberShared::of(cx).cpu_latency.len() {
         /// The timer: take the samples of the next CPU.
-        Sum,
-        /// Is the device congested?
-        Judge,
-        /// Which depth should the next domain have?
-        Domain,
+        at!(Sum);
+        flush_latency_buckets(cx, cpu);
+        cpu += 1;
+    }
+    /// Is the device congested?
+    at!(Judge);
+    let bad: bool = is_congested(cx);
+    let mut domain: u8 = 0;
+    /// Which depth should the next domain have?
+    at!(Domain);
+    while let Some(depth) = next_depth(cx, &mut domain, bad) {
+        let (queue, map) = (cx.q.id, domain_at(domain).index() as u8);
         /// It has another one now.
-        Adjust,
+        call!(Adjust, Call::ResizeTokens { queue, map, depth });
+        report_depth(cx, domain_at(domain));
+        domain += 1;
+        at!(Domain);
     }
 }
 
-/// A hook in progress.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct HookPath {
-    /// None: its first step, which belongs to the label that begins it.
-    at: Option<At>,
-    /// The next CPU, or the domain.
-    index: u16,
-    /// The device is congested.
-    bad: bool,
+labels! {
+    pub enum At in "kyber-hook" of call_hook completed_request timer_fn
 }
 
-impl HookPath {
-    pub(crate) fn label(self) -> Option<Label> {
-        self.at.map(At::label)
+/// Both latencies of a request that ends; of a domain that is measured.
+///
+/// Deviation(D22): both counts of a sample change in one step, and the timer takes all counts of a
+/// CPU in one; the kernel's are atomic one by one.
+fn add_latency_sample(cx: &mut Cx<'_>, rq: RequestId) -> bool {
+    let shared = KyberShared::of(cx);
+    let pool = cx.pool();
+    let rq = &pool[rq];
+    let domain = Domain::of(rq.op);
+    let (start, issue) = (rq.start_time, rq.io_start_time);
+    drop(pool);
+    let Some(&target) = shared.data().targets.get(domain.index()) else {
+        return false;
+    };
+    let now = cx.cpu.now();
+    let here = &shared.cpu_latency[usize::from(cx.cpu.id.0)];
+    let mut counts = here.counts.held(cx.cpu.id);
+    // The issue time of a request that was never issued, as an empty flush, is zero as in the
+    // kernel.
+    for (kind, since) in [(Kind::Total, start), (Kind::Io, issue)] {
+        counts.add(domain, kind, bucket_of(now.since(since), target));
     }
-
-    fn to(&mut self, at: At) -> Sub<After> {
-        self.at = Some(at);
-        Sub::Wait(Next::Step)
-    }
+    drop(counts);
+    here.line.write(cx.cpu);
+    true
 }
 
-impl KyberShared {
-    pub(crate) fn hook(
-        &self,
-        path: &mut HookPath,
-        hook: Hook,
-        q: &RequestQueue,
-        cpu: &mut Cpu,
-    ) -> Sub<After> {
-        let Some(at) = path.at else {
-            return match hook {
-                Hook::Completed(rq) => self.sample(path, rq, q, cpu),
-                Hook::Requeued(rq) | Hook::Finished(rq) => put_token(rq, q, cpu),
-                Hook::Timer(_) => {
-                    self.timer_pending.clear(cpu);
-                    path.to(At::Sum)
-                }
-                Hook::Exits(_) => unreachable!("kyber has no exit_icq"),
-            };
-        };
-        match at {
-            At::Timer => match self.timer_pending.test(cpu) {
-                true => Sub::Done(After::Nothing),
-                false => path.to(At::Arm),
-            },
-            At::Arm => self.arm(q, cpu),
-            At::Sum => self.sum(path, cpu),
-            At::Judge => self.judge(path, q, cpu),
-            At::Domain => self.judge_domain(path, q, cpu),
-            At::Adjust => {
-                let domain = domain_at(path.index as u8);
-                let depth = q.tokens[domain.index()].map.depth();
-                probe::depth(q, domain.name(), depth, cpu);
-                path.index += 1;
-                path.to(At::Domain)
-            }
-        }
-    }
-
-    /// kyber_completed_request() up to its timer.
-    ///
-    /// Deviation(D22): both counts of a sample change in one step, and the timer takes all counts
-    /// of a CPU in one; the kernel's are atomic one by one.
-    fn sample(
-        &self,
-        path: &mut HookPath,
-        rq: RequestId,
-        q: &RequestQueue,
-        cpu: &mut Cpu,
-    ) -> Sub<After> {
-        let pool = q.pool.held(cpu.id);
-        let rq = &pool[rq];
-        let domain = Domain::of(rq.op);
-        let (start, issue) = (rq.start_time, rq.io_start_time);
-        drop(pool);
-        let Some(&target) = self.data().targets.get(domain.index()) else {
-            return Sub::Done(After::Nothing);
-        };
-        let now = cpu.now();
-        let here = &self.cpu_latency[usize::from(cpu.id.0)];
-        let mut counts = here.counts.held(cpu.id);
-        // The issue time of a request that was never issued, as an empty flush, is zero as in the
-        // kernel.
-        for (kind, since) in [(Kind::Total, start), (Kind::Io, issue)] {
-            counts.add(domain, kind, bucket_of(now.since(since), target));
-        }
-        drop(counts);
-        here.line.write(cpu);
-        path.to(At::Timer)
-    }
-
-    /// timer_reduce(): a pending timer expires earlier than this one would.
-    fn arm(&self, q: &RequestQueue, cpu: &mut Cpu) -> Sub<After> {
-        if !self.timer_pending.test_and_set(cpu) {
-            let hz = u64::from(q.settings.hz);
-            cpu.outbox.push(Effect::Arm {
-                queue: q.id,
-                timer: TIMER,
-                after: Duration(hz / 10 * (1_000_000_000 / hz)),
-            });
-        }
-        Sub::Done(After::Nothing)
-    }
-
-    fn sum(&self, path: &mut HookPath, cpu: &mut Cpu) -> Sub<After> {
-        let of = &self.cpu_latency[usize::from(path.index)];
-        let mut counts = of.counts.held(cpu.id);
-        self.data().buckets.absorb(&mut counts);
-        drop(counts);
-        of.line.write(cpu);
-        path.index += 1;
-        if usize::from(path.index) < self.cpu_latency.len() {
-            return path.to(At::Sum);
-        }
-        path.index = 0;
-        path.to(At::Judge)
-    }
-
-    fn judge(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> Sub<After> {
-        let now = jiffies(q, cpu);
-        path.bad = self.data().congested(now, |found| report(q, found, cpu));
-        if cpu.counting {
-            report_taken(q, cpu);
-        }
-        path.to(At::Domain)
-    }
-
-    fn judge_domain(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> Sub<After> {
-        let now = jiffies(q, cpu);
-        while usize::from(path.index) < MEASURED {
-            let domain = domain_at(path.index as u8);
-            let depth = q.tokens[domain.index()].map.depth();
-            let wanted = self
-                .data()
-                .wanted_depth(domain, (path.bad, depth), now, |found| {
-                    report(q, found, cpu);
-                });
-            if let Some(depth) = wanted.filter(|&wanted| wanted != depth) {
-                path.at = Some(At::Adjust);
-                let (queue, map) = (q.id, domain.index() as u8);
-                let call = Call::ResizeTokens { queue, map, depth };
-                return Sub::Wait(Next::call(cpu, call));
-            }
-            path.index += 1;
-        }
-        Sub::Done(After::Nothing)
+fn arm(cx: &mut Cx<'_>) {
+    if !KyberShared::of(cx).timer_pending.test_and_set(cx.cpu) {
+        let hz = u64::from(cx.q.settings.hz);
+        cx.cpu.outbox.push(Effect::Arm {
+            queue: cx.q.id,
+            timer: TIMER,
+            after: Duration(hz / 10 * (1_000_000_000 / hz)),
+        });
     }
 }
 
-/// rq_clear_domain_token(). The number stays in the request: a request that its driver has given
-/// back returns its token once more at its end, unless it was dispatched again.
-fn put_token(rq: RequestId, q: &RequestQueue, cpu: &Cpu) -> Sub<After> {
-    let pool = q.pool.held(cpu.id);
+fn flush_latency_buckets(cx: &mut Cx<'_>, cpu: u16) {
+    let shared = KyberShared::of(cx);
+    let of = &shared.cpu_latency[usize::from(cpu)];
+    let mut counts = of.counts.held(cx.cpu.id);
+    shared.data().buckets.absorb(&mut counts);
+    drop(counts);
+    of.line.write(cx.cpu);
+}
+
+fn is_congested(cx: &mut Cx<'_>) -> bool {
+    let now = cx.jiffies();
+    let bad = KyberShared::of(cx)
+        .data()
+        .congested(now, |found| report(cx.q, found, cx.cpu));
+    if cx.cpu.counting {
+        report_taken(cx.q, cx.cpu);
+    }
+    bad
+}
+
+/// The next domain from `domain` on that is to have another depth, and the depth.
+fn next_depth(cx: &mut Cx<'_>, domain: &mut u8, bad: bool) -> Option<u32> {
+    let now = cx.jiffies();
+    while usize::from(*domain) < MEASURED {
+        let of = domain_at(*domain);
+        let depth = cx.q.tokens[of.index()].map.depth();
+        let wanted = KyberShared::of(cx)
+            .data()
+            .wanted_depth(of, (bad, depth), now, |found| report(cx.q, found, cx.cpu));
+        if let Some(depth) = wanted.filter(|&wanted| wanted != depth) {
+            return Some(depth);
+        }
+        *domain += 1;
+    }
+    None
+}
+
+/// kyber_finish_request(), rq_clear_domain_token(). The number stays in the request: a request
+/// that its driver has given back returns its token once more at its end, unless it was dispatched
+/// again.
+fn finish_request(cx: &Cx<'_>, rq: RequestId) -> After {
+    let pool = cx.pool();
     let token = token_of(pool[rq].elv_priv).map(|number| Token {
         map: Domain::of(pool[rq].op).index() as u8,
         number,
     });
-    Sub::Done(token.map_or(After::Nothing, After::PutToken))
+    token.map_or(After::Nothing, After::PutToken)
+}
+
+fn report_depth(cx: &mut Cx<'_>, domain: Domain) {
+    let depth = cx.q.tokens[domain.index()].map.depth();
+    probe::depth(cx.q, domain.name(), depth, cx.cpu);
 }
 
 #[cold]

@@ -5,105 +5,62 @@
 
 use super::domain::Domain;
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::OwnedByInsert;
-use crate::env::{Cpu, TraceAction};
+use crate::env::TraceAction;
 use crate::list::QueueList;
-use crate::names::{Label, labels};
 use crate::queue::RequestQueue;
 use crate::request::{Place, RequestId};
-use crate::step::{Next, Sub, Traced, jiffies, probe, trace_rq};
+use crate::step::{Cx, Traced, jiffies, labels, probe, trace_rq};
+use steps::steps;
+
+/// kyber_insert_requests(). True: its last label changed shared state.
+#[steps]
+pub(crate) fn insert_requests(cx: &mut Cx<'_>, mut list: QueueList, head: bool) -> bool {
+    let mut kcq: KcqId = first_kcq(cx.q, list);
+    lock!(_, KyberShared::of(cx).kcq_lock(cx.q, kcq));
+    loop {
+        insert_request(cx, &mut list, kcq, head);
+        if list.is_empty() {
+            return true;
+        }
+        kcq = first_kcq(cx.q, list);
+        /// Under the lock of its ctx queue: the next request of the list.
+        lock!(Next, KyberShared::of(cx).kcq_lock(cx.q, kcq));
+    }
+}
 
 labels! {
-    /// Labels that the caller has no name for.
-    pub enum At in "kyber-insert" {
-        /// Under the lock of its ctx queue: the next request of the list.
-        Next,
-    }
+    pub enum At in "kyber-insert" of insert_requests
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct InsertPath {
-    /// The requests to insert, in order.
-    list: QueueList,
-    kcq: KcqId,
-    head: bool,
-    /// Not the first request: the label is Kyber's own.
-    further: bool,
-}
-
-impl InsertPath {
-    pub(crate) fn label(self) -> Option<Label> {
-        self.further.then(|| At::Next.label())
+/// Under kcq->lock, to the release: one request.
+fn insert_request(cx: &mut Cx<'_>, list: &mut QueueList, id: KcqId, head: bool) {
+    let shared = KyberShared::of(cx);
+    let (q, cpu) = (cx.q, &mut *cx.cpu);
+    let kcq = shared.kcq(id);
+    let mut pool = q.pool.held(cpu.id);
+    let rq = list.pop_front(&mut pool);
+    let rq = rq.expect("the lock was asked for one");
+    let tick = jiffies(q, cpu);
+    probe::arrive(q, &pool, rq, tick, cpu);
+    let traced = Traced::rq(cpu.tracing, &pool, rq);
+    let domain = Domain::of(pool[rq].op);
+    pool[rq].place = Place::Elevator;
+    let mut lists = kcq.held(cpu);
+    match head {
+        true => lists[domain.index()].push_front(&mut pool, rq),
+        false => lists[domain.index()].push_back(&mut pool, rq),
     }
-
-    pub(crate) fn owned(self) -> OwnedByInsert {
-        OwnedByInsert {
-            list: self.list,
-            seq: 0,
-            bucket: 0,
-            filled: false,
-        }
-    }
-}
-
-impl KyberShared {
-    pub(crate) fn start_insert(
-        &self,
-        q: &RequestQueue,
-        list: QueueList,
-        head: bool,
-    ) -> (InsertPath, Next) {
-        let kcq = first_kcq(q, list).expect("a list to be inserted has a request");
-        let path = InsertPath {
-            list,
-            kcq,
-            head,
-            further: false,
-        };
-        (path, self.kcq_lock(q, kcq))
-    }
-
-    /// Under kcq->lock, to the release: one request.
-    pub(crate) fn insert(
-        &self,
-        path: &mut InsertPath,
-        q: &RequestQueue,
-        cpu: &mut Cpu,
-    ) -> Sub<bool> {
-        let kcq = self.kcq(path.kcq);
-        let mut pool = q.pool.held(cpu.id);
-        let rq = path.list.pop_front(&mut pool);
-        let rq = rq.expect("the lock was asked for one");
-        let tick = jiffies(q, cpu);
-        probe::arrive(q, &pool, rq, tick, cpu);
-        let traced = Traced::rq(cpu.tracing, &pool, rq);
-        let domain = Domain::of(pool[rq].op);
-        pool[rq].place = Place::Elevator;
-        let mut lists = kcq.held(cpu);
-        match path.head {
-            true => lists[domain.index()].push_front(&mut pool, rq),
-            false => lists[domain.index()].push_back(&mut pool, rq),
-        }
-        drop(lists);
-        drop(pool);
-        trace_rq(cpu, q.id, TraceAction::Insert, traced);
-        let (word, mask) = self.map_word(path.kcq, domain);
-        word.fetch_or(cpu, mask);
-        kcq.release(cpu);
-        match first_kcq(q, path.list) {
-            Some(next) => {
-                path.kcq = next;
-                path.further = true;
-                Sub::Wait(self.kcq_lock(q, next))
-            }
-            None => Sub::Done(true),
-        }
-    }
+    drop(lists);
+    drop(pool);
+    trace_rq(cpu, q.id, TraceAction::Insert, traced);
+    let (word, mask) = shared.map_word(id, domain);
+    word.fetch_or(cpu, mask);
+    kcq.release(cpu);
 }
 
 /// The ctx queue of the first request of a list.
-fn first_kcq(q: &RequestQueue, list: QueueList) -> Option<KcqId> {
-    let first: RequestId = list.first()?;
+fn first_kcq(q: &RequestQueue, list: QueueList) -> KcqId {
+    let first: RequestId = list.first().expect("a list to be inserted has a request");
     let (hctx, ctx) = q.with_pool(|pool| (pool[first].hctx, pool[first].ctx));
-    Some(KyberShared::kcq_of(q, hctx, ctx))
+    KyberShared::kcq_of(q, hctx, ctx)
 }

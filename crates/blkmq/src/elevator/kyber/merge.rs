@@ -6,61 +6,47 @@
 
 use super::domain::Domain;
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::{MergeAsked, Merged};
-use crate::env::{Cpu, TraceAction};
+use crate::elevator::Merged;
+use crate::env::TraceAction;
 use crate::merge::{Side, try_bio_merge_list};
-use crate::names::Label;
-use crate::queue::RequestQueue;
 use crate::request::BioId;
-use crate::step::{Sub, Traced, trace_rq};
+use crate::step::{Cx, Traced, trace_rq};
+use steps::steps;
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct MergePath {
-    kcq: KcqId,
+/// kyber_bio_merge(). The caller names the label.
+#[steps]
+pub(crate) fn bio_merge(cx: &mut Cx<'_>, bio: BioId) -> Merged {
+    let kcq: KcqId = kcq_of(cx, bio);
+    lock!(_, KyberShared::of(cx).kcq_lock(cx.q, kcq));
+    merge(cx, bio, kcq)
 }
 
-impl MergePath {
-    /// The caller names the only label.
-    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
-    pub(crate) fn label(self) -> Option<Label> {
-        None
-    }
+/// That of this CPU in the hctx of the bio, if it becomes a request.
+fn kcq_of(cx: &Cx<'_>, bio: BioId) -> KcqId {
+    let cpu = cx.cpu.id;
+    let (op, flags) =
+        cx.q.with_pool(|pool| (pool.bio(bio).op, pool.bio(bio).flags));
+    let hctx = cx.set().hctx_for(cpu, op, flags.polled);
+    KyberShared::kcq_of(cx.q, hctx, cpu)
 }
 
-impl KyberShared {
-    pub(crate) fn start_merge(
-        &self,
-        q: &RequestQueue,
-        asked: MergeAsked,
-    ) -> (MergePath, Sub<Merged>) {
-        let kcq = KyberShared::kcq_of(q, asked.hctx, asked.cpu);
-        (MergePath { kcq }, Sub::Wait(self.kcq_lock(q, kcq)))
+/// Under kcq->lock, up to the release.
+fn merge(cx: &mut Cx<'_>, bio: BioId, id: KcqId) -> Merged {
+    let (q, kcq) = (cx.q, KyberShared::of(cx).kcq(id));
+    let mut pool = cx.pool();
+    let domain = Domain::of(pool.bio(bio).op);
+    let list = kcq.held(cx.cpu)[domain.index()];
+    let merged = try_bio_merge_list(&mut pool, &list, bio, &q.settings.limits);
+    let traced = Traced::bio(cx.cpu.tracing, &pool, bio);
+    drop(pool);
+    match merged {
+        Some((_, Side::Back)) => trace_rq(cx.cpu, q.id, TraceAction::BackMerge, traced),
+        Some((_, Side::Front)) => trace_rq(cx.cpu, q.id, TraceAction::FrontMerge, traced),
+        Some((_, Side::Discard)) | None => {}
     }
-
-    /// Under kcq->lock, up to the release.
-    pub(crate) fn merge(
-        &self,
-        path: &mut MergePath,
-        q: &RequestQueue,
-        bio: BioId,
-        cpu: &mut Cpu,
-    ) -> Sub<Merged> {
-        let kcq = self.kcq(path.kcq);
-        let mut pool = q.pool.held(cpu.id);
-        let domain = Domain::of(pool.bio(bio).op);
-        let list = kcq.held(cpu)[domain.index()];
-        let merged = try_bio_merge_list(&mut pool, &list, bio, &q.settings.limits);
-        let traced = Traced::bio(cpu.tracing, &pool, bio);
-        drop(pool);
-        match merged {
-            Some((_, Side::Back)) => trace_rq(cpu, q.id, TraceAction::BackMerge, traced),
-            Some((_, Side::Front)) => trace_rq(cpu, q.id, TraceAction::FrontMerge, traced),
-            Some((_, Side::Discard)) | None => {}
-        }
-        kcq.release(cpu);
-        Sub::Done(match merged {
-            Some(_) => Merged::Into { absorbed: None },
-            None => Merged::No,
-        })
+    kcq.release(cx.cpu);
+    match merged {
+        Some(_) => Merged::Into { absorbed: None },
+        None => Merged::No,
     }
 }

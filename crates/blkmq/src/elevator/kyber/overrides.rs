@@ -5,29 +5,15 @@
 use super::domain::{DOMAINS, Domain};
 use super::hctx_data::set_token;
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::attribute::Attributes;
-use crate::elevator::{Override, StoreError};
+use crate::elevator::Override;
 use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Place, RequestId, RequestPool};
-use crate::time::SimTime;
 use core::fmt::Write;
 
 impl KyberShared {
-    #[expect(
-        clippy::unused_self,
-        reason = "as every scheduler's shared state has it"
-    )]
-    pub(crate) fn lines_at(&self, _times: &[SimTime], _cpu: &mut Cpu) {}
-
-    #[expect(
-        clippy::unused_self,
-        reason = "as every scheduler's shared state has it"
-    )]
-    pub(crate) fn rotates(&self, _rotational: bool, _cpu: &mut Cpu) {}
-
-    pub(crate) fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
+    pub(super) fn force(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
         match with {
             Override::Remove(rq) => self.leave(q, rq, cpu),
             Override::Dispatch(rq) => self.force_dispatch(q, rq, cpu),
@@ -36,21 +22,6 @@ impl KyberShared {
                 pool[rq].sectors = sectors;
             }),
         }
-    }
-
-    pub(crate) fn store(
-        &self,
-        _q: &RequestQueue,
-        name: &str,
-        text: &str,
-        _cpu: &mut Cpu,
-    ) -> Result<(), StoreError> {
-        let mut data = self.data();
-        let mut settings = super::KyberSettings::defaults(data.hz, 0);
-        (settings.read_lat_nsec, settings.write_lat_nsec) = (data.targets[0], data.targets[1]);
-        settings.store(name, text)?;
-        data.targets = settings.targets();
-        Ok(())
     }
 
     /// Removes the request from all lists.
@@ -160,7 +131,7 @@ impl KyberShared {
     }
 
     /// Depths, and the requests of each hctx in order.
-    pub(crate) fn show(&self, q: &RequestQueue) -> String {
+    pub(super) fn as_text(&self, q: &RequestQueue) -> String {
         let mut text = String::new();
         for domain in Domain::ALL {
             let map = &q.tokens[domain.index()].map;

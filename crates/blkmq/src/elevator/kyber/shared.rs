@@ -7,16 +7,17 @@
 use super::domain::{DOMAINS, Domain};
 use super::hctx_data::HctxData;
 use super::latency::{Histograms, QueueData};
-use super::{ASYNC_PERCENT, KCQ, KHD, KyberSettings};
-use crate::elevator::locked::Log;
-use crate::elevator::{LEVELS, Now, QueueShape, Scheduler, Wanted, shallow_share};
-use crate::env::{Bit, CacheLine, Count, Cpu, Lock, Slab, SpinLock, Word, value};
+use super::{ASYNC_PERCENT, INFO, KCQ, KHD, KyberSettings};
+use crate::elevator::attribute::Attributes as _;
+use crate::elevator::shared::Ops;
+use crate::elevator::{Elevator, Hooks, Override, QueueShape, StoreError, Wanted, shallow_share};
+use crate::env::{Bit, CacheLine, Cpu, Lock, Slab, SpinLock, Word, value};
 use crate::list::QueueList;
 use crate::queue::{CTXS_A_WORD, IrqClass, LockId, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, Request, RequestPool};
 use crate::rules::{AsyncDepth, Rules, ShallowDepth};
 use crate::sbitmap::shift_for;
-use crate::step::Next;
+use crate::step::{Cx, Next};
 
 #[derive(Debug)]
 pub struct KyberShared {
@@ -112,6 +113,15 @@ impl KyberShared {
         }
     }
 
+    /// That of the path's queue.
+    #[inline]
+    pub(super) fn of<'a>(cx: &Cx<'a>) -> &'a KyberShared {
+        match &cx.q.elevator {
+            Elevator::Kyber(shared) => shared,
+            other => unreachable!("{other:?} has no ctx queues"),
+        }
+    }
+
     pub(super) fn hctx(&self, hctx: HctxId) -> &KyberHctx {
         &self.hctxs[usize::from(hctx.0)]
     }
@@ -153,90 +163,6 @@ impl KyberShared {
         (&map[(bit / CTXS_A_WORD) as usize], 1 << (bit % CTXS_A_WORD))
     }
 
-    pub(crate) fn lock_count(&self, number: u8) -> u32 {
-        match number {
-            KCQ => self.kcqs.len() as u32,
-            KHD => self.hctxs.len() as u32,
-            _ => 0,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn spin_lock(&self, number: u8, at: usize) -> &SpinLock {
-        match number {
-            KCQ => &self.kcqs[at],
-            KHD => &self.hctxs[at].data,
-            _ => panic!("kyber has no lock {number}"),
-        }
-    }
-
-    /// kyber_has_work(): flushed requests first, then each word of each domain's map.
-    /// Deviation(D21): the kernel checks each domain's list and then its map; here the lists of all
-    /// domains, which share a cache line, are one access.
-    pub(crate) fn work_places(&self, hctx: HctxId, _rules: &Rules) -> u16 {
-        let words = self.hctx(hctx).kcq_map[0].len();
-        1 + (DOMAINS * words) as u16
-    }
-
-    #[inline]
-    pub(crate) fn has_work(&self, hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
-        let khd = self.hctx(hctx);
-        let Some(place) = place.checked_sub(1) else {
-            khd.data.glance(cpu);
-            return khd.flushed.test(cpu);
-        };
-        let words = khd.kcq_map[0].len();
-        let (domain, word) = (usize::from(place) / words, usize::from(place) % words);
-        khd.kcq_map[domain][word].load(cpu) != 0
-    }
-
-    /// Only the word that is read first; the others are beside it.
-    pub(crate) fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
-        let khd = self.hctx(hctx);
-        khd.data.glance(cpu);
-        khd.flushed.test(cpu) || self.has_queued(hctx)
-    }
-
-    pub(crate) fn has_queued(&self, hctx: HctxId) -> bool {
-        let khd = self.hctx(hctx);
-        let mut words = khd.kcq_map.iter().flatten();
-        khd.flushed.peek() || words.any(|word| word.peek() != 0)
-    }
-
-    /// Operations that are not synchronous leave a quarter of the tags to others. Zero is no limit,
-    /// as for the kernel's allocation.
-    pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
-        if wanted.is_sync() {
-            return None;
-        }
-        let depth = match self.async_depth {
-            AsyncDepth::OfMap => {
-                shallow_share(ASYNC_PERCENT, ShallowDepth::PerWord, wanted.map.shift, 0)
-            }
-            AsyncDepth::AtStart | AsyncDepth::BeforeChange => self.data().async_depth,
-        };
-        Some(depth).filter(|&depth| depth > 0)
-    }
-
-    /// It takes no lock for that.
-    #[expect(
-        clippy::unused_self,
-        reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
-    )]
-    pub(crate) fn limit_depth_lock(&self, _q: &RequestQueue, _wanted: Wanted) -> Option<LockId> {
-        None
-    }
-
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn limit_depth_locked(
-        &self,
-        _q: &RequestQueue,
-        wanted: Wanted,
-        _cpu: &mut Cpu,
-    ) -> Option<u32> {
-        unreachable!("{wanted:?} needs no lock")
-    }
-
     pub(super) fn data(&self) -> impl core::ops::DerefMut<Target = QueueData> + '_ {
         self.data.held(CpuId(0))
     }
@@ -254,89 +180,6 @@ impl KyberShared {
                 self.data().async_depth = share;
             }
         }
-    }
-
-    /// prepare_request(): no token yet.
-    #[expect(
-        clippy::unused_self,
-        reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
-    )]
-    pub(crate) fn prepare(&self, rq: &mut Request) {
-        rq.elv_priv = [0; 2];
-    }
-
-    /// Kyber counts no finished requests by level.
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn finishes(&self, _rq: &Request) -> bool {
-        false
-    }
-
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn finish(&self, _elv_priv: [u32; 2], _cpu: &mut Cpu) {}
-
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn completed(&self) -> Option<&[Count; LEVELS]> {
-        None
-    }
-
-    /// Kyber has no policy with one lock.
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn inspect<R>(&self, _look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
-        None
-    }
-
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn revise<R>(
-        &self,
-        _cpu: &mut Cpu,
-        _change: impl FnOnce(&mut dyn Scheduler) -> R,
-    ) -> R {
-        panic!("kyber has several locks, and no policy under a single one")
-    }
-
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn call<R>(
-        &self,
-        _q: &RequestQueue,
-        _cpu: &mut Cpu,
-        _call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
-    ) -> R {
-        panic!("kyber has no single-queue form")
-    }
-
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn log(&self, _q: &RequestQueue, _cpu: &mut Cpu) -> Log {
-        panic!("kyber has no single-queue form")
-    }
-
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn settle_all(&self, _q: &RequestQueue, _cpu: &mut Cpu) {
-        panic!("kyber has no single-queue form")
-    }
-
-    /// No requests wait outside the lists under its locks.
-    #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn beside(&self) -> Vec<QueueList> {
-        Vec::new()
-    }
-
-    /// Panics unless lists that no path works on, their words, and the pool agree.
-    pub(crate) fn check(&self, pool: &RequestPool) {
-        let mut listed = 0;
-        for khd in &self.hctxs {
-            let kcqs = (khd.first_kcq..).zip(self.kcqs_of(khd));
-            for (index, kcq) in kcqs {
-                listed += Self::check_kcq(khd, index, kcq, pool);
-            }
-            listed += khd.data.inspect(|data| {
-                let flushed = data.has_any() == khd.flushed.peek();
-                assert!(flushed || !khd.data.is_free(), "rqs and their word");
-                data.rqs.iter().map(QueueList::len).sum::<usize>()
-            });
-        }
-        let here = |rq: &Request| rq.place == Place::Elevator;
-        let held = pool.iter().filter(|(_, rq)| here(rq)).count();
-        assert_eq!(listed, held, "requests in lists, and those that are here");
     }
 
     fn kcqs_of(&self, khd: &KyberHctx) -> &[Lock<[QueueList; DOMAINS]>] {
@@ -371,5 +214,123 @@ impl KyberShared {
             }
             lists.iter().map(QueueList::len).sum()
         })
+    }
+}
+
+impl Ops for KyberShared {
+    fn lock_count(&self, number: u8) -> u32 {
+        match number {
+            KCQ => self.kcqs.len() as u32,
+            KHD => self.hctxs.len() as u32,
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    fn spin_lock(&self, number: u8, at: usize) -> &SpinLock {
+        match number {
+            KCQ => &self.kcqs[at],
+            KHD => &self.hctxs[at].data,
+            _ => panic!("kyber has no lock {number}"),
+        }
+    }
+
+    /// kyber_has_work(): flushed requests first, then each word of each domain's map.
+    /// Deviation(D21): the kernel checks each domain's list and then its map; here the lists of all
+    /// domains, which share a cache line, are one access.
+    fn work_places(&self, hctx: HctxId, _rules: &Rules) -> u16 {
+        let words = self.hctx(hctx).kcq_map[0].len();
+        1 + (DOMAINS * words) as u16
+    }
+
+    #[inline]
+    fn sees_work(&self, hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
+        let khd = self.hctx(hctx);
+        let Some(place) = place.checked_sub(1) else {
+            khd.data.glance(cpu);
+            return khd.flushed.test(cpu);
+        };
+        let words = khd.kcq_map[0].len();
+        let (domain, word) = (usize::from(place) / words, usize::from(place) % words);
+        khd.kcq_map[domain][word].load(cpu) != 0
+    }
+
+    /// Only the word that is read first; the others are beside it.
+    fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
+        let khd = self.hctx(hctx);
+        khd.data.glance(cpu);
+        khd.flushed.test(cpu) || self.has_queued(hctx)
+    }
+
+    fn has_queued(&self, hctx: HctxId) -> bool {
+        let khd = self.hctx(hctx);
+        let mut words = khd.kcq_map.iter().flatten();
+        khd.flushed.peek() || words.any(|word| word.peek() != 0)
+    }
+
+    /// Operations that are not synchronous leave a quarter of the tags to others. Zero is no limit,
+    /// as for the kernel's allocation.
+    fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        if wanted.is_sync() {
+            return None;
+        }
+        let depth = match self.async_depth {
+            AsyncDepth::OfMap => {
+                shallow_share(ASYNC_PERCENT, ShallowDepth::PerWord, wanted.map.shift, 0)
+            }
+            AsyncDepth::AtStart | AsyncDepth::BeforeChange => self.data().async_depth,
+        };
+        Some(depth).filter(|&depth| depth > 0)
+    }
+
+    fn hooks(&self) -> Hooks {
+        INFO.hooks
+    }
+
+    /// No token yet.
+    fn prepare(&self, rq: &mut Request) {
+        rq.elv_priv = [0; 2];
+    }
+
+    fn store(
+        &self,
+        _q: &RequestQueue,
+        name: &str,
+        text: &str,
+        _cpu: &mut Cpu,
+    ) -> Result<(), StoreError> {
+        let mut data = self.data();
+        let mut settings = KyberSettings::defaults(data.hz, 0);
+        (settings.read_lat_nsec, settings.write_lat_nsec) = (data.targets[0], data.targets[1]);
+        settings.store(name, text)?;
+        data.targets = settings.targets();
+        Ok(())
+    }
+
+    fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
+        self.force(q, with, cpu);
+    }
+
+    fn show(&self, q: &RequestQueue) -> String {
+        self.as_text(q)
+    }
+
+    /// Panics unless lists that no path works on, their words, and the pool agree.
+    fn check(&self, pool: &RequestPool) {
+        let mut listed = 0;
+        for khd in &self.hctxs {
+            let kcqs = (khd.first_kcq..).zip(self.kcqs_of(khd));
+            for (index, kcq) in kcqs {
+                listed += Self::check_kcq(khd, index, kcq, pool);
+            }
+            listed += khd.data.inspect(|data| {
+                let flushed = data.has_any() == khd.flushed.peek();
+                assert!(flushed || !khd.data.is_free(), "rqs and their word");
+                data.rqs.iter().map(QueueList::len).sum::<usize>()
+            });
+        }
+        let here = |rq: &Request| rq.place == Place::Elevator;
+        let held = pool.iter().filter(|(_, rq)| here(rq)).count();
+        assert_eq!(listed, held, "requests in lists, and those that are here");
     }
 }

@@ -1,103 +1,63 @@
 //! A dispatch call: the policy picks under the scheduler's lock.
 //!
-//! With tokens: `token.rs`. Kernel: dd_dispatch_request() in block/mq-deadline.c and its
-//! counterparts in other schedulers (6.1.192, 6.12.117).
+//! Kernel: dd_dispatch_request() in block/mq-deadline.c and its counterparts in other schedulers
+//! (6.1.192, 6.12.117); with tokens kyber_dispatch_cur_domain() in block/kyber-iosched.c.
 
-use super::token::Tokens;
-use super::{Locked, Scheduler, set_timer};
-use crate::elevator::scheduler::{DispatchTime, LEVELS};
-use crate::env::Cpu;
-use crate::names::Label;
-use crate::queue::RequestQueue;
-use crate::request::{HctxId, Place, RequestId, RequestPool};
-use crate::step::{Next, Sub, jiffies};
+use super::{Locked, Scheduler, lock, set_timer};
+use crate::call::{Call, Token};
+use crate::elevator::scheduler::DispatchTime;
+use crate::elevator::token::TOKEN_MAPS_MAX;
+use crate::env::Answer;
+use crate::request::{HctxId, Place, RequestId};
+use crate::step::Cx;
 use crate::time::Jiffies;
+use steps::steps;
 
-/// Counts of finished requests by level.
-type Completed = [u32; LEVELS];
-
-/// The time of a dispatch call.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Asked(Jiffies);
-
-impl Asked {
-    /// Before the lock: dd_dispatch_request() reads the clock there.
-    pub(crate) fn now(q: &RequestQueue, cpu: &mut Cpu) -> Asked {
-        Asked(jiffies(q, cpu))
+/// dd_dispatch_request() of a scheduler with one lock: its caller names the label.
+#[steps]
+pub(crate) fn dispatch_request(cx: &mut Cx<'_>, hctx: HctxId) -> Option<RequestId> {
+    // dd_dispatch_request() reads the clock before the lock.
+    let entered: Jiffies = cx.jiffies();
+    lock!(_, lock(cx));
+    let mut token: Option<Token> = None;
+    if cx.q.elevator.has_tokens() {
+        token = sub!(get_token(hctx));
     }
+    let picked = cx.q.elevator.pick(cx, entered, token);
+    cx.q.elevator.unlock(cx.cpu);
+    picked
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct DispatchPath {
-    pub(super) asked: Asked,
-    pub(super) tokens: Tokens,
-}
-
-impl DispatchPath {
-    /// The caller names the only label.
-    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
-    pub(crate) fn label(self) -> Option<Label> {
-        None
+/// The token that the next request needs, if it needs one: the policy selects it, and is informed
+/// of each map without one. The lock is held meanwhile, as Kyber holds khd->lock.
+#[steps]
+fn get_token(cx: &mut Cx<'_>, hctx: HctxId) -> Option<Token> {
+    let mut refused: u8 = 0;
+    while let Some(wanted) = cx.q.elevator.wants_token(refused, cx) {
+        let map: u8 = wanted;
+        assert!(usize::from(map) < TOKEN_MAPS_MAX, "there is no map {}", map);
+        assert_eq!(refused >> map & 1, 0, "map {} had none just now", map);
+        let queue = cx.q.id;
+        if let Answer::Token(number) = ask!(_, cx.call(Call::GetToken { queue, hctx, map })) {
+            return Some(Token { map, number });
+        }
+        refused |= 1 << map;
     }
-
-    /// The label that picks a request also returns it.
-    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
-    pub(crate) fn picked(self) -> Option<RequestId> {
-        None
-    }
+    None
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    pub(crate) fn start_dispatch(
+    /// Under the lock, which is kept: the next request.
+    pub(super) fn dispatch_section(
         &self,
-        q: &RequestQueue,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> (DispatchPath, Next) {
-        let path = DispatchPath {
-            asked: Asked::now(q, cpu),
-            tokens: Tokens::of(self.info, hctx),
-        };
-        (path, Next::Lock(self.lock(q)))
-    }
-
-    pub(crate) fn dispatch(
-        &self,
-        path: &mut DispatchPath,
-        q: &RequestQueue,
-        cpu: &mut Cpu,
-    ) -> Sub<Option<RequestId>> {
-        if !self.info.tokens.is_empty() {
-            return self.dispatch_by_token(path, q, cpu);
-        }
-        let picked = self.pick(&mut path.asked, q, cpu);
-        self.policy.release(cpu);
-        Sub::Done(picked)
-    }
-
-    /// Under the lock, which is kept.
-    pub(crate) fn pick(
-        &self,
-        asked: &mut Asked,
-        q: &RequestQueue,
-        cpu: &mut Cpu,
+        cx: &mut Cx<'_>,
+        entered: Jiffies,
+        token: Option<Token>,
     ) -> Option<RequestId> {
-        self.picks(asked, q, cpu, |policy, pool, time, completed| {
-            policy.dispatch(pool, time, completed)
-        })
-    }
-
-    #[inline]
-    pub(super) fn picks(
-        &self,
-        asked: &mut Asked,
-        q: &RequestQueue,
-        cpu: &mut Cpu,
-        pick: impl FnOnce(&mut P, &mut RequestPool, DispatchTime, Completed) -> Option<RequestId>,
-    ) -> Option<RequestId> {
+        let (q, cpu) = (cx.q, &mut *cx.cpu);
         let now = self.now_of_task(q, cpu);
         let time = DispatchTime {
-            entered: core::mem::take(asked).0,
+            entered,
             locked: now.tick,
             time: now.time,
             kept: now.kept,
@@ -105,7 +65,10 @@ impl<P: Scheduler + 'static> Locked<P> {
         let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
         let mut pool = q.pool.held(cpu.id);
         let mut policy = self.policy.held(cpu);
-        let picked = pick(&mut policy, &mut pool, time, completed);
+        let picked = match token {
+            None => policy.dispatch(&mut pool, time, completed),
+            Some(token) => Some(policy.dispatch_with(&mut pool, time, token)),
+        };
         let (more, charge) = (policy.has_work(), policy.take_charge());
         let ask = policy.take_timer();
         drop(policy);

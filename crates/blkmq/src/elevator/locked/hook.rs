@@ -1,39 +1,25 @@
 //! A hook: the work of a scheduler under its lock when a request ends or is requeued, a task exits,
 //! or its timer expires.
 
-use super::{Locked, Scheduler, now};
+use super::{Locked, Ops as _, Scheduler, lock, now};
 use crate::call::Hook;
 use crate::elevator::After;
 use crate::env::Cpu;
-use crate::names::Label;
 use crate::queue::RequestQueue;
-use crate::step::{Next, Sub};
+use crate::step::Cx;
+use steps::steps;
 
-/// A hook in progress: one section, which the caller names.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct HookPath {
-    asked: bool,
-}
-
-impl HookPath {
-    /// The caller names the only label.
-    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
-    pub(crate) fn label(self) -> Option<Label> {
-        None
-    }
+/// bfq_finish_requeue_request(), bfq_idle_slice_timer() and their like: one section, which the
+/// caller names.
+#[steps]
+pub(crate) fn call_hook(cx: &mut Cx<'_>, hook: Hook) -> After {
+    lock!(_, lock(cx));
+    cx.q.elevator.hook(cx, hook)
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    pub(crate) fn hook(
-        &self,
-        path: &mut HookPath,
-        hook: Hook,
-        q: &RequestQueue,
-        cpu: &mut Cpu,
-    ) -> Sub<After> {
-        if !core::mem::replace(&mut path.asked, true) {
-            return Sub::Wait(Next::Lock(self.lock(q)));
-        }
+    /// Under the lock, up to the release.
+    pub(super) fn hook_section(&self, q: &RequestQueue, hook: Hook, cpu: &mut Cpu) -> After {
         let now = now(q, cpu);
         let mut pool = q.pool.held(cpu.id);
         let mut policy = self.policy.held(cpu);
@@ -46,8 +32,8 @@ impl<P: Scheduler + 'static> Locked<P> {
         };
         drop(policy);
         drop(pool);
-        self.settle_all(q, cpu);
+        self.settle(q, cpu);
         self.policy.release(cpu);
-        Sub::Done(after)
+        after
     }
 }

@@ -4,79 +4,55 @@
 //! depending on rules and scheduler. Kernel: dd_insert_requests() in block/mq-deadline.c and its
 //! counterparts in other schedulers (6.1.192, 6.12.117).
 
-use super::{Locked, Scheduler, merging};
-use crate::elevator::OwnedByInsert;
+use super::{Locked, Scheduler, lock, merging};
 use crate::elevator::scheduler::{InsertAt, Insertion};
-use crate::env::{Cpu, TraceAction};
+use crate::env::TraceAction;
 use crate::list::QueueList;
-use crate::names::{Label, labels};
-use crate::queue::RequestQueue;
 use crate::request::Place;
 use crate::rules::MergedFree;
-use crate::step::{Next, Sub, Traced, free_request, probe};
+use crate::step::{Cx, Traced, labels, probe};
+use steps::steps;
+
+/// dd_insert_requests() of a scheduler with one lock; the caller names the label of its section.
+/// True if the last label changed shared state, so that what follows is a label of its own.
+#[steps]
+pub(crate) fn insert_requests(cx: &mut Cx<'_>, mut list: QueueList, head: bool) -> bool {
+    let mut absorbed: QueueList = QueueList::new();
+    lock!(_, lock(cx));
+    loop {
+        let at = InsertAt::by_flag(head);
+        if cx.q.elevator.insert_list(cx, &mut list, at, &mut absorbed) == Inserted::UpToMerge {
+            /// Still under the lock: free what was absorbed (v6.1).
+            at!(AbsorbedLocked);
+            while let Some(gone) = absorbed.pop_front(&mut cx.pool()) {
+                ask!(AbsorbedLocked, cx.free(gone));
+            }
+            at!(_);
+            continue;
+        }
+        cx.q.elevator.unlock(cx.cpu);
+        if !absorbed.is_empty() {
+            /// Free what was absorbed.
+            at!(Absorbed);
+            while let Some(gone) = absorbed.pop_front(&mut cx.pool()) {
+                ask!(Absorbed, cx.free(gone));
+            }
+            if list.is_empty() {
+                return false;
+            }
+        } else if list.is_empty() {
+            return true;
+        }
+        lock!(_, lock(cx));
+    }
+}
 
 labels! {
-    /// Labels that the caller has no name for.
-    pub enum InsertionAt in "elevator-insert" {
-        /// Still under the lock: free what was absorbed (v6.1).
-        AbsorbedLocked,
-        /// Free what was absorbed.
-        Absorbed,
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct InsertPath {
-    at: Stage,
-    head: bool,
-    list: QueueList,
-    absorbed: QueueList,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Stage {
-    /// The section under the lock; its caller names it.
-    Section,
-    AbsorbedLocked,
-    Absorbed,
-}
-
-impl InsertPath {
-    pub(crate) fn new(list: QueueList, head: bool) -> InsertPath {
-        InsertPath {
-            at: Stage::Section,
-            head,
-            list,
-            absorbed: QueueList::new(),
-        }
-    }
-
-    pub(crate) fn label(self) -> Option<Label> {
-        match self.at {
-            Stage::Section => None,
-            Stage::AbsorbedLocked => Some(InsertionAt::AbsorbedLocked.label()),
-            Stage::Absorbed => Some(InsertionAt::Absorbed.label()),
-        }
-    }
-
-    /// The requests to insert, in order.
-    pub(crate) fn owned(self) -> OwnedByInsert {
-        OwnedByInsert {
-            list: self.list,
-            seq: 0,
-            bucket: 0,
-            filled: false,
-        }
-    }
-
-    fn to(&mut self, at: Stage) -> Sub<bool> {
-        self.at = at;
-        Sub::Wait(Next::Step)
-    }
+    pub enum At in "elevator-insert" of insert_requests
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Inserted {
+pub(crate) enum Inserted {
     All,
     /// A request was inserted or absorbed; each further one takes the lock again.
     One,
@@ -85,67 +61,16 @@ enum Inserted {
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    pub(crate) fn start_insert(
-        &self,
-        q: &RequestQueue,
-        list: QueueList,
-        head: bool,
-    ) -> (InsertPath, Next) {
-        (InsertPath::new(list, head), Next::Lock(self.lock(q)))
-    }
-
-    pub(crate) fn insert(
-        &self,
-        path: &mut InsertPath,
-        q: &RequestQueue,
-        cpu: &mut Cpu,
-    ) -> Sub<bool> {
-        match path.at {
-            Stage::Section => {
-                let at = InsertAt::by_flag(path.head);
-                match self.insert_list(q, &mut path.list, at, &mut path.absorbed, cpu) {
-                    Inserted::UpToMerge => path.to(Stage::AbsorbedLocked),
-                    Inserted::One => {
-                        self.policy.release(cpu);
-                        match path.absorbed.is_empty() {
-                            true => Sub::Wait(Next::Lock(self.lock(q))),
-                            false => path.to(Stage::Absorbed),
-                        }
-                    }
-                    Inserted::All => {
-                        self.policy.release(cpu);
-                        match path.absorbed.is_empty() {
-                            true => Sub::Done(true),
-                            false => path.to(Stage::Absorbed),
-                        }
-                    }
-                }
-            }
-            Stage::AbsorbedLocked => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => Sub::Wait(free_request(cpu, q.id, gone)),
-                None => path.to(Stage::Section),
-            },
-            Stage::Absorbed => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => Sub::Wait(free_request(cpu, q.id, gone)),
-                None if !path.list.is_empty() => {
-                    path.at = Stage::Section;
-                    Sub::Wait(Next::Lock(self.lock(q)))
-                }
-                None => Sub::Done(false),
-            },
-        }
-    }
-
     /// Under the lock: inserts the list in order, up to a merge whose request the rules free at
     /// once. Absorbed requests go to `absorbed`.
-    fn insert_list(
+    pub(super) fn insert_section(
         &self,
-        q: &RequestQueue,
+        cx: &mut Cx<'_>,
         list: &mut QueueList,
         at: InsertAt,
         absorbed: &mut QueueList,
-        cpu: &mut Cpu,
     ) -> Inserted {
+        let (q, cpu) = (cx.q, &mut *cx.cpu);
         let now = self.now_of_task(q, cpu);
         loop {
             let mut pool = q.pool.held(cpu.id);
@@ -156,7 +81,7 @@ impl<P: Scheduler + 'static> Locked<P> {
             let mut policy = self.policy.held(cpu);
             let insertion = policy.insert(&mut pool, rq, at, now, merging(q));
             drop(policy);
-            let mut log = self.log(q, cpu);
+            let mut log = self.messages(q, cpu);
             match insertion {
                 Insertion::Inserted => {
                     assert_eq!(pool[rq].place, Place::Elevator, "{rq:?} was not taken");
@@ -181,23 +106,21 @@ impl<P: Scheduler + 'static> Locked<P> {
                 }
             }
             if self.info.inserts_each && !list.is_empty() {
-                self.settle(q, cpu);
+                self.end_section(q, cpu);
                 return Inserted::One;
             }
         }
-        self.settle(q, cpu);
+        self.end_section(q, cpu);
         Inserted::All
     }
+}
 
-    /// The same to the end of the list, whatever the rules say of absorbed requests.
-    pub(crate) fn insert_whole(
-        &self,
-        q: &RequestQueue,
-        list: &mut QueueList,
-        at: InsertAt,
-        absorbed: &mut QueueList,
-        cpu: &mut Cpu,
-    ) {
-        while self.insert_list(q, list, at, absorbed, cpu) != Inserted::All {}
-    }
+/// Under the lock: inserts the whole list, whatever the rules say of absorbed requests.
+pub(crate) fn insert_whole(
+    cx: &mut Cx<'_>,
+    list: &mut QueueList,
+    at: InsertAt,
+    absorbed: &mut QueueList,
+) {
+    while cx.q.elevator.insert_list(cx, list, at, absorbed) != Inserted::All {}
 }

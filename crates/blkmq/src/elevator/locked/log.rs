@@ -21,7 +21,7 @@ pub(crate) struct Log {
 impl<P: Scheduler + 'static> Locked<P> {
     /// Takes the policy's messages, under its lock.
     #[inline]
-    pub(crate) fn log(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
+    pub(super) fn messages(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
         let from = cpu.messages.len();
         if self.info.logs && q.settings.log {
             self.take_log(cpu);
@@ -46,7 +46,7 @@ impl<P: Scheduler + 'static> Locked<P> {
     /// Records all messages of the policy.
     #[inline]
     pub(super) fn emit_log(&self, q: &RequestQueue, cpu: &mut Cpu) {
-        self.log(q, cpu).rest(cpu);
+        self.messages(q, cpu).rest(cpu);
     }
 }
 

@@ -4,7 +4,7 @@
 //! 6.12.117).
 
 use super::{At, SubmitPath};
-use crate::elevator::{self, MergeAsked, Merged};
+use crate::elevator::{self, Merged};
 use crate::env::{Cpu, TraceAction};
 use crate::merge::{self, BioTry, Side};
 use crate::queue::BlkMq;
@@ -88,25 +88,13 @@ impl SubmitPath {
 
     /// The scheduler is asked for a merge. The cached request that v6.1 takes for the bio before
     /// that, and frees if it merges, is looked up now: a merged bio may not be read any more.
-    pub(super) fn ask_elevator(&mut self, mq: &BlkMq, cpu: &Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        if q.settings.rules.cached_request == CachedRequest::Freed {
-            self.cached_rq = self.find_cached_rq(mq, cpu);
+    pub(super) fn ask_elevator(&mut self, cx: &mut Cx<'_>) -> Next {
+        if cx.rules().cached_request == CachedRequest::Freed {
+            self.cached_rq = self.find_cached_rq(cx.mq, cx.cpu);
         }
         self.at = At::ElevatorMerge;
-        let asked = q.with_pool(|pool| {
-            let bio = pool.bio(self.bio);
-            MergeAsked {
-                bio: self.bio,
-                cpu: cpu.id,
-                hctx: mq
-                    .set_of(self.queue)
-                    .hctx_for(cpu.id, bio.op, bio.flags.polled),
-            }
-        });
-        let (merge, step) = q.elevator.start_merge(q, asked);
-        self.merge = merge;
-        self.merge_step(step)
+        self.merge = Some(elevator::bio_merge::State::new(self.bio));
+        self.step(cx)
     }
 
     fn trace_merge(&self, cpu: &mut Cpu, side: Side, traced: Option<Traced>) {
@@ -123,7 +111,7 @@ impl SubmitPath {
             Sub::Wait(next) => return next,
             Sub::Done(merged) => merged,
         };
-        self.merge = elevator::MergePath::Idle;
+        self.merge = None;
         match merged {
             Merged::No => {
                 self.cached_rq = None;

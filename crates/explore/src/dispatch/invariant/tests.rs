@@ -41,7 +41,7 @@ fn a_bucket_emptied_onto_the_floor_is_a_request_lost() {
     let mut cpu = Cpu::new(CpuId(0));
     let bucket = LockId::of_elevator(QueueId(0), 1, IrqClass::Plain, 0);
     world.mq.acquire(bucket, &mut cpu);
-    let list = &deadline(world.mq.queue(QueueId(0))).buckets[0].list;
+    let list = &deadline(world.mq.queue(QueueId(0))).series().buckets[0].list;
     *list.held(&mut cpu) = QueueList::new();
     list.release(&mut cpu);
     assert_eq!(broken(&world, &setting), Some("NothingLost"));

@@ -53,7 +53,11 @@ pub(super) fn look(
 ) -> Result<Vec<String>, &'static str> {
     let q = mq.queue(QUEUE);
     let dd = deadline(q);
-    if dd.inserted.inspect(|lists| !lists.at_head.is_empty()) {
+    if dd
+        .series()
+        .inserted
+        .inspect(|lists| !lists.at_head.is_empty())
+    {
         return Err("a request was inserted at the head; the specification has none");
     }
     if names.unknown(mq) {
@@ -63,9 +67,9 @@ pub(super) fn look(
     let numbers = |pool: &RequestPool, list: &QueueList| {
         view::tuple(list.iter(pool).map(|rq| number(rq).to_string()))
     };
-    let bits = dd.run_state.peek();
+    let bits = dd.series().run_state.peek();
     let of_cpu = |cpu: u32| {
-        let bucket = dd.buckets.get(cpu as usize);
+        let bucket = dd.series().buckets.get(cpu as usize);
         bucket.map_or("<<>>".to_owned(), |bucket| {
             q.with_pool(|pool| bucket.list.inspect(|list| numbers(pool, list)))
         })
@@ -79,8 +83,12 @@ pub(super) fn look(
         owner.to_string(),
         names.scheduled(q),
         view::tuple((0..cpus).map(of_cpu)),
-        q.with_pool(|pool| dd.inserted.inspect(|lists| numbers(pool, &lists.at_tail))),
-        dd.insert_seq.peek().to_string(),
+        q.with_pool(|pool| {
+            dd.series()
+                .inserted
+                .inspect(|lists| numbers(pool, &lists.at_tail))
+        }),
+        dd.series().insert_seq.peek().to_string(),
         view::flag(bits & DISPATCHING != 0),
         view::flag(bits & INSERTING != 0),
         view::flag(bits & BUCKETS != 0),
