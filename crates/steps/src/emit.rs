@@ -12,6 +12,8 @@ use crate::machine::{self, Block, BlockId, End, Item, Machine, Resume, Suspend, 
 pub(crate) struct Options {
     /// Drivers start it, with the number of its queue.
     pub(crate) path: bool,
+    /// It goes on with other queues.
+    pub(crate) turns: bool,
     /// Its caller steps it often: no call of its own.
     pub(crate) inline: bool,
     /// Variables that are never reset.
@@ -176,26 +178,15 @@ impl Emit<'_> {
         let (cx, cx_type) = (&self.machine.cx, &self.machine.cx_type);
         let returns = &self.machine.returns;
         let parts = self.part_code();
-        let (inner, label, find) = (&self.inner, self.label(), self.find());
-        let inline = self.options.inline.then(|| quote!(#[inline(always)]));
-        // A path keeps the number of its label: drivers ask for it often.
-        let (label, found_label) = match self.options.path {
-            false => (label, quote!()),
-            true => (
-                quote!(Some(self.label)),
-                quote! {
-                    impl State {
-                        /// The label by the state alone: the one that it keeps.
-                        #inner fn found_label(&self) -> crate::step::Label {
-                            let label: Option<crate::step::Label> = #label;
-                            label.expect("a path is at a label")
-                        }
-                    }
-                },
-            ),
+        let (label, find) = (self.label(), self.find());
+        let inline = self.options.inline || self.options.path;
+        let inline = inline.then(|| quote!(#[inline(always)]));
+        let (path, label) = match self.options.path {
+            true => (self.path(&label), quote!(Some(self.label))),
+            false => (quote!(), label),
         };
         quote! {
-            #found_label
+            #path
 
             impl crate::step::Steps for State {
                 type Done = #returns;
@@ -212,6 +203,49 @@ impl Emit<'_> {
                 }
 
                 #find
+            }
+        }
+    }
+
+    /// A path keeps its queue, and the number of its label: drivers ask for it often.
+    fn path(&self, label: &TokenStream) -> TokenStream {
+        let (inner, cx, cx_type) = (&self.inner, &self.machine.cx, &self.machine.cx_type);
+        let turns = self
+            .options
+            .turns
+            .then(|| quote!(self.queue = #cx.queue();));
+        quote! {
+            impl State {
+                /// The label by the state alone: the one that it keeps.
+                #inner fn found_label(&self) -> crate::step::Label {
+                    let label: Option<crate::step::Label> = #label;
+                    label.expect("a path is at a label")
+                }
+            }
+
+            impl crate::path::Path for State {
+                #[inline]
+                fn label(&self) -> crate::step::Label {
+                    self.label
+                }
+
+                #[inline]
+                fn queue(&self) -> crate::request::QueueId {
+                    self.queue
+                }
+
+                fn step(&mut self, #cx: #cx_type) -> crate::step::Next {
+                    let step = crate::step::Steps::step(self, #cx);
+                    #turns
+                    match step {
+                        crate::step::Sub::Wait(next) => {
+                            self.label = #cx.label;
+                            debug_assert_eq!(self.label, self.found_label(), "the label is noted");
+                            next
+                        }
+                        crate::step::Sub::Done(()) => crate::step::Next::Done,
+                    }
+                }
             }
         }
     }

@@ -27,7 +27,7 @@ use syn::punctuated::Punctuated;
 use syn::{ItemFn, Meta};
 
 /// Makes a machine of the function below. `path`: drivers start it, with the number of its queue.
-/// `inline`: its caller steps it often. `keep(variable)`: methods of the state read that at every
+/// `turns`: it goes on with other queues. `inline`: its caller steps it often. `keep(variable)`: methods of the state read that at every
 /// label and after the end.
 #[proc_macro_attribute]
 pub fn steps(args: TokenStream, item: TokenStream) -> TokenStream {
@@ -42,13 +42,14 @@ fn expand(args: Tokens, item: Tokens) -> syn::Result<Tokens> {
     for word in words {
         match &word {
             Meta::Path(path) if path.is_ident("path") => options.path = true,
+            Meta::Path(path) if path.is_ident("turns") => options.turns = true,
             Meta::Path(path) if path.is_ident("inline") => options.inline = true,
             Meta::List(list) if list.path.is_ident("keep") => {
                 let names = Punctuated::<syn::Ident, syn::Token![,]>::parse_terminated;
                 options.keep.extend(list.parse_args_with(names)?);
             }
             other => {
-                let text = "`path`, `inline`, `keep(variable)`, or nothing";
+                let text = "`path`, `turns`, `inline`, `keep(variable)`, or nothing";
                 return Err(syn::Error::new_spanned(other, text));
             }
         }

@@ -14,7 +14,7 @@ use crate::env::Cpu;
 use crate::names::Label;
 use crate::queue::BlkMq;
 use crate::request::{QueueId, RequestId};
-use crate::step::{Cx, Next, Steps, Sub};
+use crate::step::{Cx, Next, Steps};
 
 impl Call {
     /// Passes the path to `take`. Each arm calls it by itself, so that it writes a path of its own
@@ -218,7 +218,7 @@ impl Frame {
     }
 }
 
-/// Operations of every path.
+/// Operations of every path: `#[steps(path)]` implements them.
 pub(crate) trait Path {
     /// The label that the next step executes.
     fn label(&self) -> Label;
@@ -227,58 +227,11 @@ pub(crate) trait Path {
     fn step(&mut self, cx: &mut Cx<'_>) -> Next;
     /// Panics unless, between two labels, the state of the path fits its next label, and its
     /// requests are in their places. Debug builds check after each label.
-    fn check(&self, mq: &BlkMq, cpu: &Cpu);
+    fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {}
     /// Panics unless a path that has ended holds nothing: no request and no list of them, no
     /// search, no tag that is being freed, no entry in a wait queue. Debug builds check after its
     /// last label.
-    fn check_over(&self);
-}
-
-/// Implements [`Path`] for functions with `#[steps(path)]`; `queue` after one that turns to other
-/// queues.
-macro_rules! steps_path {
-    ($($path:ty $(: $turns:ident)?,)+) => {
-        $(impl Path for $path {
-            #[inline]
-            fn label(&self) -> Label {
-                self.label
-            }
-
-            #[inline]
-            fn queue(&self) -> QueueId {
-                self.queue
-            }
-
-            #[inline]
-            fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-                let step = Steps::step(self, cx);
-                $(self.$turns = cx.q.id;)?
-                match step {
-                    Sub::Wait(next) => {
-                        self.label = cx.label;
-                        debug_assert_eq!(self.label, self.found_label(), "the label is noted");
-                        next
-                    }
-                    Sub::Done(()) => Next::Done,
-                }
-            }
-
-            fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {}
-
-            fn check_over(&self) {}
-        })+
-    };
-}
-
-steps_path! {
-    RunPath,
-    InsertPath,
-    PlugPath: queue,
-    IssuePath,
-    HookFrame,
-    SingleSubmit,
-    SingleRun,
-    SingleEnd,
+    fn check_over(&self) {}
 }
 
 /// Implements [`Path`] for a path with methods of these names.

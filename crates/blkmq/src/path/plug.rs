@@ -34,7 +34,7 @@ pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;
 
 /// __blk_flush_plug() of the running task's plug: the list, then cached requests. In the middle of
 /// a plug, blk_mq_flush_plug_list() alone.
-#[steps(path)]
+#[steps(path, turns)]
 pub fn flush_plug(cx: &mut Cx<'_>, why: Unplug) {
     /// Take the list; choose the kind of issue.
     at!(Take);

@@ -382,7 +382,7 @@ fn the_function() {
     assert_eq!(line("", "fn f(&self, cx: &mut Cx<'_>) {}"), FIRST);
     assert_eq!(
         line("paths", "fn f(cx: &mut Cx<'_>) {}"),
-        "`path`, `inline`, `keep(variable)`, or nothing"
+        "`path`, `turns`, `inline`, `keep(variable)`, or nothing"
     );
     assert_eq!(
         line("keep(b)", "fn f(cx: &mut Cx<'_>, a: u32) {}"),
