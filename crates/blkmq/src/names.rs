@@ -10,6 +10,10 @@ pub(crate) trait Group: Copy {
 
 /// Declares steps that have names and no numbers: an enum and the names of its variants.
 macro_rules! stages {
+    // Those that functions with `#[steps(stages)]` declare.
+    ($vis:vis enum $At:ident in $group:literal of $first:ident $($rest:ident)*) => {
+        $first! { [stages $vis $At $group] [] $($rest)* }
+    };
     (
         $(#[$meta:meta])*
         $vis:vis enum $At:ident in $group:literal {
@@ -32,7 +36,7 @@ macro_rules! stages {
 
         impl $At {
             /// Group and step: `tag-get.search`.
-            pub const fn name(self) -> &'static str {
+            $vis const fn name(self) -> &'static str {
                 <$At as $crate::names::Group>::NAMES[self as usize]
             }
         }
@@ -104,13 +108,13 @@ pub(crate) trait Numbered: Group {
 macro_rules! labels {
     // Those that functions with `#[steps]` declare where they stop.
     ($vis:vis enum $At:ident in $group:literal of $first:ident $($rest:ident)*) => {
-        $first! { [$vis $At $group] [] $($rest)* }
+        $first! { [labels $vis $At $group] [] $($rest)* }
     };
     (@ [$($head:tt)*] [$($labels:tt)*] $first:ident $($rest:ident)*) => {
         $first! { [$($head)*] [$($labels)*] $($rest)* }
     };
-    (@ [$vis:vis $At:ident $group:literal] [$($labels:tt)*]) => {
-        $crate::names::labels! { $vis enum $At in $group { $($labels)* } }
+    (@ [$which:ident $vis:vis $At:ident $group:literal] [$($labels:tt)*]) => {
+        $crate::names::$which! { $vis enum $At in $group { $($labels)* } }
     };
     (
         $(#[$meta:meta])*

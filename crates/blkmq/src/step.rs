@@ -231,6 +231,11 @@ pub(crate) trait Steps: Copy + 'static {
         None
     }
 
+    /// The name of its stage within that label, if it has stages there: `tag-get.merge`.
+    fn stage(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The state of a function that it runs, or its own.
     fn find<S: 'static>(&self) -> Option<&S> {
         (self as &dyn core::any::Any).downcast_ref()

@@ -1,5 +1,7 @@
 //! The machine, written out.
 
+use core::cell::Cell;
+
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::{ItemFn, Lifetime, Type, Visibility};
@@ -16,6 +18,8 @@ pub(crate) struct Options {
     pub(crate) turns: bool,
     /// Its caller steps it often: no call of its own.
     pub(crate) inline: bool,
+    /// Its labels are stages within its caller's label.
+    pub(crate) stages: bool,
     /// Variables that are never reset.
     pub(crate) keep: Vec<Ident>,
 }
@@ -29,6 +33,8 @@ struct Emit<'a> {
     inner: Visibility,
     /// The place of each part in the code: jumps to a later one are known to the compiler.
     places: Vec<usize>,
+    /// What is before the first label is being written, to run before a machine's first step.
+    begins: Cell<bool>,
 }
 
 pub(crate) fn emit(
@@ -45,6 +51,7 @@ pub(crate) fn emit(
         flow,
         inner: inner(vis),
         places: flow::places(machine, flow),
+        begins: Cell::new(false),
     };
     let (state, constructors, steps) = (emit.state(), emit.constructors(), emit.steps());
     let labels = emit.labels();
@@ -121,7 +128,7 @@ impl Emit<'_> {
             quote!(#name: #ty)
         });
         match self.options.path {
-            true => quote!(queue: crate::request::QueueId, #(#parameters),*),
+            true => quote!(queue: crate::request::QueueId #(, #parameters)*),
             false => quote!(#(#parameters),*),
         }
     }
@@ -130,7 +137,7 @@ impl Emit<'_> {
     fn given(&self) -> TokenStream {
         let given = self.arguments().map(|(_, var)| &var.name);
         match self.options.path {
-            true => quote!(queue, #(#given),*),
+            true => quote!(queue #(, #given)*),
             false => quote!(#(#given),*),
         }
     }
@@ -177,8 +184,8 @@ impl Emit<'_> {
     fn steps(&self) -> TokenStream {
         let (cx, cx_type) = (&self.machine.cx, &self.machine.cx_type);
         let returns = &self.machine.returns;
-        let parts = self.part_code();
-        let (label, find) = (self.label(), self.find());
+        let parts = self.part_code(self.parts().collect(), &quote!());
+        let (label, stage, find) = (self.label(), self.stage(), self.find());
         let inline = self.options.inline || self.options.path;
         let inline = inline.then(|| quote!(#[inline(always)]));
         let (path, label) = match self.options.path {
@@ -202,6 +209,7 @@ impl Emit<'_> {
                     #label
                 }
 
+                #stage
                 #find
             }
         }
@@ -250,9 +258,8 @@ impl Emit<'_> {
         }
     }
 
-    /// All parts: code that a part jumps to follows it, at the end of a block that the jump leaves.
-    fn part_code(&self) -> TokenStream {
-        let mut parts: Vec<BlockId> = self.parts().collect();
+    /// These parts: code that a part jumps to follows it, behind a block that the jump leaves.
+    fn part_code(&self, mut parts: Vec<BlockId>, others: &TokenStream) -> TokenStream {
         parts.sort_by_key(|&block| self.places[block]);
         let code = |block| {
             let (strays, body) = (self.strays(block), self.block(block));
@@ -273,7 +280,7 @@ impl Emit<'_> {
             let number = self.number(block);
             quote!(#number => #code,)
         });
-        let all = quote!(match __steps_pc { #(#arms)* });
+        let all = quote!(match __steps_pc { #(#arms)* #others });
         behind.iter().fold(all, |before, &block| {
             let (end, code) = (self.end(block), code(block));
             quote!(#end: { #before } #code)
@@ -330,32 +337,18 @@ impl Emit<'_> {
     /// A machine that is at its first label already, as a call leaves it: if nothing before that
     /// label needs a CPU.
     fn first(&self) -> TokenStream {
-        let mut items = TokenStream::new();
-        let mut at = 0;
-        let stop = loop {
-            let block = &self.machine.blocks[at];
-            if self.flow.numbered[at] {
-                items.extend(self.strays(at));
-            }
-            for item in &block.items {
-                if !item.edges.is_empty() || item.reads_cx || item.touches.is_some() {
-                    return quote!();
-                }
-                items.extend(self.item(at, item, "first"));
-            }
-            match &block.end {
-                End::Open => return quote!(),
-                End::Goto(edge) => at = edge.to,
-                End::Suspend(stop) => break stop,
-            }
-        };
-        let last = self.machine.blocks[at].items.last();
-        let begins = last.is_some_and(|item| item.begins.is_some());
-        let has_begun = stop.is_plain || begins && self.options.path;
-        if !has_begun {
+        let Some(before) = self.before_labels() else {
             return quote!();
-        }
-        let (resets, to) = (self.resets(at, stop), self.number(stop.to));
+        };
+        self.begins.set(true);
+        let before = before
+            .into_iter()
+            .filter(|&block| self.flow.is_entered(block));
+        let parts = self.part_code(
+            before.collect(),
+            &quote!(_ => unreachable!("before a label"),),
+        );
+        self.begins.set(false);
         let (inner, [enter, name]) = (&self.inner, self.names());
         let (parameters, given) = (self.parameters(), self.given());
         let label = self
@@ -372,11 +365,43 @@ impl Emit<'_> {
             }
 
             fn begin(&mut self) {
-                #items
-                #resets
-                self.pc = #to;
+                let mut __steps_pc = Pc::P0;
+                '__steps_run: loop { #parts }
             }
         }
+    }
+
+    /// The blocks before the first label on each way, if all can run without a CPU.
+    fn before_labels(&self) -> Option<Vec<BlockId>> {
+        let mut blocks = vec![0];
+        let mut at = 0;
+        while let Some(&id) = blocks.get(at) {
+            let block = &self.machine.blocks[id];
+            for item in &block.items {
+                if item.returns || item.reads_cx || item.touches.is_some() {
+                    return None;
+                }
+            }
+            if let End::Suspend(stop) = &block.end {
+                let last = block.items.last();
+                let begins = last.is_some_and(|item| item.begins.is_some());
+                if !(stop.is_plain || begins && self.options.path) {
+                    return None;
+                }
+            }
+            let jumps = block.items.iter().flat_map(|item| &item.edges);
+            let goes = match &block.end {
+                End::Goto(edge) => Some(edge),
+                _ => None,
+            };
+            for edge in jumps.chain(goes) {
+                if !blocks.contains(&edge.to) {
+                    blocks.push(edge.to);
+                }
+            }
+            at += 1;
+        }
+        Some(blocks)
     }
 
     /// Machines that begin inside a function that this one runs.
@@ -409,7 +434,7 @@ impl Emit<'_> {
 
     fn block(&self, id: BlockId) -> TokenStream {
         let block: &Block = &self.machine.blocks[id];
-        let items = block.items.iter().map(|item| self.item(id, item, "new"));
+        let items = block.items.iter().map(|item| self.item(id, item));
         let end = match &block.end {
             End::Open => quote!(unreachable!("it has ended")),
             End::Goto(edge) => self.goto(id, edge.to),
@@ -451,7 +476,8 @@ impl Emit<'_> {
         self.declare(&(&mentioned - &declared))
     }
 
-    fn item(&self, block: BlockId, item: &Item, begin: &str) -> TokenStream {
+    fn item(&self, block: BlockId, item: &Item) -> TokenStream {
+        let begin = if self.begins.get() { "first" } else { "new" };
         let mut tokens = self.declare(&item.declares);
         if let Some((callee, args)) = &item.begins {
             let path = &self.machine.callees[*callee];
@@ -482,6 +508,9 @@ impl Emit<'_> {
 
     fn suspend(&self, block: BlockId, stop: &Suspend) -> TokenStream {
         let (resets, to) = (self.resets(block, stop), self.number(stop.to));
+        if self.begins.get() {
+            return quote!(#resets self.pc = #to; return;);
+        }
         let begins = self.machine.blocks[block]
             .items
             .last()
@@ -512,10 +541,12 @@ impl Emit<'_> {
             Some(Resume::Label(label) | Resume::Callee { label, .. }) => label.as_ref(),
             None => None,
         };
-        label.map_or(quote!(), |label| {
-            let (cx, name) = (&self.machine.cx, &label.name);
-            quote!(#cx.stop_at(At::#name.label());)
-        })
+        label
+            .filter(|_| !self.options.stages)
+            .map_or(quote!(), |label| {
+                let (cx, name) = (&self.machine.cx, &label.name);
+                quote!(#cx.stop_at(At::#name.label());)
+            })
     }
 
     fn resets(&self, block: BlockId, stop: &Suspend) -> TokenStream {
@@ -573,29 +604,48 @@ impl Emit<'_> {
     }
 
     fn label(&self) -> TokenStream {
+        match self.options.stages {
+            true => quote!(None),
+            false => self.asked("label", "label", true),
+        }
+    }
+
+    /// Where it is within its caller's label: its own stages, and those of functions that it runs.
+    fn stage(&self) -> TokenStream {
+        let own = self.options.stages;
+        if !own && self.machine.callees.is_empty() {
+            return quote!();
+        }
+        let stage = self.asked("stage", "name", own);
+        quote! {
+            fn stage(&self) -> Option<&'static str> {
+                #stage
+            }
+        }
+    }
+
+    /// What it would be asked where it stops: by the function that it runs, or its `own` label.
+    fn asked(&self, of_callee: &str, of_label: &str, own: bool) -> TokenStream {
+        let (of_callee, of_label) = (format_ident!("{of_callee}"), format_ident!("{of_label}"));
         let mut arms = Vec::new();
         for (id, block) in self.machine.blocks.iter().enumerate() {
             let Some(resume) = block.resume.as_ref().filter(|_| self.flow.reached[id]) else {
                 continue;
             };
             let number = self.number(id);
-            arms.push(match resume {
-                Resume::Label(None) => continue,
-                Resume::Label(Some(label)) => {
-                    let name = &label.name;
-                    quote!(#number => Some(At::#name.label()))
-                }
-                Resume::Callee { callee, label } => {
+            let (Resume::Label(label) | Resume::Callee { label, .. }) = resume;
+            let label = label.as_ref().filter(|_| own).map(|label| {
+                let name = &label.name;
+                quote!(Some(At::#name.#of_label()))
+            });
+            arms.push(match (resume, label) {
+                (Resume::Label(_), None) => continue,
+                (Resume::Label(_), Some(label)) => quote!(#number => #label),
+                (Resume::Callee { callee, .. }, label) => {
                     let variant = variant(&self.machine.callees[*callee]);
-                    let or = match label {
-                        None => quote!(),
-                        Some(label) => {
-                            let name = &label.name;
-                            quote!(.or(Some(At::#name.label())))
-                        }
-                    };
+                    let or = label.map_or(quote!(), |label| quote!(.or(#label)));
                     quote!(#number => match &self.callee {
-                        Callee::#variant(callee) => callee.label()#or,
+                        Callee::#variant(callee) => callee.#of_callee()#or,
                         _ => None,
                     })
                 }

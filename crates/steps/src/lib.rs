@@ -27,8 +27,9 @@ use syn::punctuated::Punctuated;
 use syn::{ItemFn, Meta};
 
 /// Makes a machine of the function below. `path`: drivers start it, with the number of its queue.
-/// `turns`: it goes on with other queues. `inline`: its caller steps it often. `keep(variable)`: methods of the state read that at every
-/// label and after the end.
+/// `turns`: it goes on with other queues. `inline`: its caller steps it often. `stages`: its labels
+/// are stages within its caller's. `keep(variable)`: methods of the state read that at every label
+/// and after the end.
 #[proc_macro_attribute]
 pub fn steps(args: TokenStream, item: TokenStream) -> TokenStream {
     expand(args.into(), item.into())
@@ -44,12 +45,13 @@ fn expand(args: Tokens, item: Tokens) -> syn::Result<Tokens> {
             Meta::Path(path) if path.is_ident("path") => options.path = true,
             Meta::Path(path) if path.is_ident("turns") => options.turns = true,
             Meta::Path(path) if path.is_ident("inline") => options.inline = true,
+            Meta::Path(path) if path.is_ident("stages") => options.stages = true,
             Meta::List(list) if list.path.is_ident("keep") => {
                 let names = Punctuated::<syn::Ident, syn::Token![,]>::parse_terminated;
                 options.keep.extend(list.parse_args_with(names)?);
             }
             other => {
-                let text = "`path`, `turns`, `inline`, `keep(variable)`, or nothing";
+                let text = "`path`, `turns`, `inline`, `stages`, `keep(variable)`, or nothing";
                 return Err(syn::Error::new_spanned(other, text));
             }
         }
@@ -63,6 +65,7 @@ fn expand(args: Tokens, item: Tokens) -> syn::Result<Tokens> {
             "no variable with a type has this name",
         ));
     }
+    machine.keep(&options.keep);
     merge::merge(&mut machine);
     let flow = flow::analyse(&machine)?;
     Ok(emit::emit(&function, options, &machine, &flow))

@@ -221,6 +221,7 @@ impl Lower {
             }
             Dest::Return => {
                 item.tokens = quote!(return crate::step::Sub::Done(#value););
+                item.returns = true;
                 self.push(block, item);
                 None
             }
@@ -360,8 +361,7 @@ impl Lower {
                     (matches!(next, Next::Step), matches!(next, Next::Ask(_)));
                 ask.tokens = match next {
                     Next::Step => quote!(crate::step::Next::Step),
-                    Next::Ask(next) => self.plain(block, &mut ask, &next)?,
-                    Next::Lock(lock) => self.plain(block, &mut ask, &lock)?,
+                    Next::Do(next) | Next::Ask(next) => self.plain(block, &mut ask, &next)?,
                     Next::Call(call) => {
                         let call = self.plain(block, &mut ask, &call)?;
                         quote!(#cx.call(#call))

@@ -46,6 +46,8 @@ pub(crate) struct Item {
     /// A use of the CPU before a release of its own, which only the holder of a label has.
     pub(crate) touches: Option<Span>,
     pub(crate) reads_cx: bool,
+    /// It may end the function.
+    pub(crate) returns: bool,
     /// It begins another machine, with these arguments.
     pub(crate) begins: Option<(usize, TokenStream)>,
     /// It steps another machine, whose value is wanted.
@@ -102,6 +104,21 @@ pub(crate) struct Machine {
     pub(crate) labels: Vec<(Label, String)>,
     pub(crate) local_uses: Vec<LocalUse>,
 }
+
+impl Machine {
+    /// Variables of these names are read at every label.
+    pub(crate) fn keep(&mut self, names: &[Ident]) {
+        let vars = self.vars.iter().enumerate();
+        let kept = vars.filter(|(_, var)| names.contains(&var.name));
+        let kept: Vec<VarId> = kept.map(|(var, _)| var).collect();
+        for block in &mut self.blocks {
+            if let End::Suspend(stop) = &mut block.end {
+                stop.next.uses.extend(&kept);
+            }
+        }
+    }
+}
+
 /// A local that is read, perhaps in another block than its own.
 pub(crate) struct LocalUse {
     pub(crate) name: String,

@@ -271,6 +271,7 @@ impl<'a> Rewrite<'a> {
         };
         self.visit_expr_mut(&mut value);
         self.released = false;
+        self.item.returns = true;
         syn::parse_quote!(return crate::step::Sub::Done(#value))
     }
 

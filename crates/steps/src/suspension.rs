@@ -25,9 +25,9 @@ pub(crate) struct Label {
 
 pub(crate) enum Next {
     Step,
-    /// An expression of type `Next`.
+    /// An expression of type `Next`: without an answer, or with one.
+    Do(Expr),
     Ask(Expr),
-    Lock(Expr),
     Call(Expr),
 }
 
@@ -57,12 +57,9 @@ pub(crate) fn parse(mac: &Macro) -> syn::Result<Suspension> {
     let Words { label, ask } = mac.parse_body()?;
     let next = match (word.as_str(), ask) {
         ("at", None) => Next::Step,
+        ("at" | "lock", Some(next)) => Next::Do(next),
         ("ask", Some(next)) => Next::Ask(next),
-        ("lock", Some(lock)) => Next::Lock(lock),
         ("call", Some(call)) => Next::Call(call),
-        ("at", Some(extra)) => {
-            return Err(syn::Error::new_spanned(extra, "at!(Label)"));
-        }
         _ => {
             return Err(syn::Error::new(span, format!("{word}!(Label, ..)")));
         }

@@ -23,6 +23,9 @@ mod step {
         type Done;
         fn step(&mut self, cx: &mut crate::Cx<'_>) -> Sub<Self::Done>;
         fn label(&self) -> Option<Label>;
+        fn stage(&self) -> Option<&'static str> {
+            None
+        }
         fn find<S: 'static>(&self) -> Option<&S> {
             (self as &dyn core::any::Any).downcast_ref()
         }
@@ -198,4 +201,74 @@ fn what_is_read_no_more_is_reset() {
     assert_eq!((state.why, state.label()), (3, Some("take.Lock")));
     state.step(&mut cx);
     assert_eq!((state.why, state.label()), (0, Some("take.Answer")));
+}
+
+mod within {
+    use super::{Cx, step, steps};
+
+    #[derive(Clone, Copy)]
+    enum At {
+        Half,
+        Rest,
+    }
+
+    impl At {
+        fn name(self) -> &'static str {
+            ["half", "rest"][self as usize]
+        }
+    }
+
+    /// Labels within its caller's.
+    #[steps(stages)]
+    pub(super) fn steps_within(cx: &mut Cx<'_>, count: u32) -> u32 {
+        cx.say(count);
+        /// Half of them.
+        lock!(Half, step::Next::Lock(count));
+        let ended: bool = sub!(Rest, rest(count));
+        u32::from(ended)
+    }
+
+    #[steps(stages)]
+    fn rest(cx: &mut Cx<'_>, count: u32) -> bool {
+        /// The other half.
+        at!(Rest);
+        at!(_);
+        count == 2
+    }
+}
+use within::steps_within;
+
+mod around {
+    use super::{Cx, steps, steps_within};
+
+    #[steps]
+    pub(super) fn whole(cx: &mut Cx<'_>, count: u32) -> u32 {
+        /// All of them.
+        at!(Whole);
+        sub!(Whole, steps_within(count))
+    }
+
+    super::step::labels! { enum At in "around" of whole }
+}
+
+#[test]
+fn stages_are_within_a_label() {
+    use step::Steps;
+    let mut cpu = Cpu::default();
+    let mut cx = Cx {
+        cpu: &mut cpu,
+        log: Vec::new(),
+        label: "",
+    };
+    let mut state = around::whole::State::first(2);
+    let mut stages = vec![state.stage()];
+    while let step::Sub::Wait(_) = state.step(&mut cx) {
+        assert_eq!(
+            (state.label(), cx.label),
+            (Some("around.Whole"), "around.Whole")
+        );
+        stages.push(state.stage());
+    }
+    let at_rest = Some("rest");
+    assert_eq!(stages, [None, Some("half"), at_rest, at_rest]);
 }

@@ -347,8 +347,7 @@ fn loops_with_labels() {
 
 #[test]
 fn the_words() {
-    refused("at!(A, a); //~ at!(Label)\na");
-    refused("at!(_, a); //~ at!(Label)\na");
+    accepted("at!(A, a); at!(_, a); a");
     refused("ask!(A); //~ ask!(Label, ..)\na");
     refused("lock!(_); //~ lock!(Label, ..)\na");
     refused("call!(A); //~ call!(Label, ..)\na");
@@ -382,7 +381,7 @@ fn the_function() {
     assert_eq!(line("", "fn f(&self, cx: &mut Cx<'_>) {}"), FIRST);
     assert_eq!(
         line("paths", "fn f(cx: &mut Cx<'_>) {}"),
-        "`path`, `turns`, `inline`, `keep(variable)`, or nothing"
+        "`path`, `turns`, `inline`, `stages`, `keep(variable)`, or nothing"
     );
     assert_eq!(
         line("keep(b)", "fn f(cx: &mut Cx<'_>, a: u32) {}"),

@@ -8,7 +8,7 @@ use crate::call::{Call, RunBy, SingleEndHow};
 use crate::env::{Answer, TraceAction};
 use crate::path::bio_end::ended;
 use crate::queue::EndRuns;
-use crate::request::{Place, QueueId, RequestId, Status};
+use crate::request::{Place, RequestId, Status};
 use crate::step::{Cx, Next, Steps as _, labels};
 use steps::steps;
 
@@ -29,21 +29,6 @@ pub fn leave_driver(cx: &mut Cx<'_>, rq: RequestId, how: SingleEndHow) {
 }
 
 impl SingleEnd {
-    pub fn new(queue: QueueId, rq: RequestId, how: SingleEndHow) -> SingleEnd {
-        let end = |status, refused| {
-            let end = end_request::State::first(rq, status, refused);
-            SingleEnd::inside_end_request(queue, rq, how, end)
-        };
-        match how {
-            SingleEndHow::Completed(status) => end(status, false),
-            SingleEndHow::Refused(status) => end(status, true),
-            SingleEndHow::Requeued => {
-                let requeue = queue_insert::State::first(rq);
-                SingleEnd::inside_queue_insert(queue, rq, how, requeue)
-            }
-        }
-    }
-
     pub(in crate::path) fn about_to_end(&self) -> Option<RequestId> {
         let end = self.find::<end_request::State>()?;
         (end.label() == Some(At::End.label())).then_some(end.rq)

@@ -10,7 +10,7 @@ use crate::elevator::{DispatchTime, LEVELS};
 use crate::env::{Answer, Cpu, Effect, TraceAction};
 use crate::path::map::is_busy;
 use crate::queue::{EndRuns, LockKind};
-use crate::request::{Place, QueueId, RequestId};
+use crate::request::{Place, RequestId};
 use crate::rules::TargetLock;
 use crate::step::{Cx, Next, Traced, labels};
 use steps::steps;
@@ -94,23 +94,6 @@ pub fn request_fn(cx: &mut Cx<'_>, by: RunBy) {
     match by.holds() {
         true => cx.q.elevator.settle(cx.q, cx.cpu),
         false => sq(cx).unlock(cx.cpu),
-    }
-}
-
-impl SingleRun {
-    pub fn new(queue: QueueId, by: RunBy) -> SingleRun {
-        match by {
-            RunBy::Timer => {
-                SingleRun::inside_unplug_timeout(queue, by, unplug_timeout::State::first())
-            }
-            RunBy::Unplug => {
-                SingleRun::inside_unplug_device(queue, by, unplug_device::State::first())
-            }
-            RunBy::Run => SingleRun::inside_run_queue(queue, by, run_queue::State::first()),
-            RunBy::Holder | RunBy::HolderUnplugs => {
-                SingleRun::inside_locked(queue, by, locked::State::first())
-            }
-        }
     }
 }
 
