@@ -41,7 +41,7 @@ pub(crate) fn dispatch_request(cx: &mut Cx<'_>, hctx: HctxId) -> Option<RequestI
 #[steps]
 fn dispatch_cur_domain(cx: &mut Cx<'_>, hctx: HctxId) -> Option<RequestId> {
     let mut word: u16 = 0;
-    while !has_requests(cx, hctx, word) {
+    while !khd(cx, hctx).has_flushed() && load(cx, hctx, word) == 0 {
         word += 1;
         if word == words(cx, hctx) {
             return None;
@@ -103,11 +103,6 @@ fn words(cx: &Cx<'_>, hctx: HctxId) -> u16 {
 fn load(cx: &mut Cx<'_>, hctx: HctxId, word: u16) -> u64 {
     let domain = khd(cx, hctx).cur_domain.index();
     KyberShared::of(cx).hctx(hctx).kcq_map[domain][usize::from(word)].load(cx.cpu)
-}
-
-/// The current domain has flushed requests, or ctx queues of this word have some.
-fn has_requests(cx: &mut Cx<'_>, hctx: HctxId, word: u16) -> bool {
-    khd(cx, hctx).has_flushed() || load(cx, hctx, word) != 0
 }
 
 /// Under kcq->lock too, which it releases (flush_busy_kcq()).

@@ -56,7 +56,7 @@ pub(crate) fn insert_with_buckets(cx: &mut Cx<'_>, mut list: QueueList, head: bo
     } else {
         /// Does another CPU insert?
         ask!(Busy, Next::InTime);
-        if inserts(cx) {
+        if has(cx, INSERTING) {
             if signal(cx) == BucketSignal::CountAround {
                 /// v1: count before the filling.
                 ask!(Count, Next::InTime);
@@ -64,7 +64,7 @@ pub(crate) fn insert_with_buckets(cx: &mut Cx<'_>, mut list: QueueList, head: bo
             } else if signal(cx) == BucketSignal::MarkBefore {
                 /// v2: is DD_BUCKETS set already?
                 ask!(Marked, Next::InTime);
-                if !has_mark(cx) {
+                if !has(cx, BUCKETS) {
                     /// Set DD_BUCKETS (v2: before the filling; ours: after it).
                     ask!(Mark, Next::InTime);
                     Series::of(cx).run_state.fetch_or(cx.cpu, BUCKETS);
@@ -92,7 +92,7 @@ pub(crate) fn insert_with_buckets(cx: &mut Cx<'_>, mut list: QueueList, head: bo
                 }
                 /// Does the other CPU still insert?
                 ask!(Still, Next::InTime);
-                if inserts(cx) {
+                if has(cx, INSERTING) {
                     return;
                 }
                 // The proof of concept would find nothing new in insert_seq; v2 relies on its mark.
@@ -117,7 +117,7 @@ pub(crate) fn insert_with_buckets(cx: &mut Cx<'_>, mut list: QueueList, head: bo
                 ask!(Filled, Next::InTime);
                 if counts(cx) {
                     looks = has_news(cx, &mut seq);
-                } else if has_mark(cx) {
+                } else if has(cx, BUCKETS) {
                     /// The same, and take the mark down.
                     ask!(Claim, Next::InTime);
                     looks = Series::of(cx).run_state.test_and_clear(cx.cpu, BUCKETS);
@@ -131,7 +131,7 @@ pub(crate) fn insert_with_buckets(cx: &mut Cx<'_>, mut list: QueueList, head: bo
             while usize::from(bucket) < Series::of(cx).buckets.len() {
                 /// Has this bucket requests?
                 at!(Look);
-                if is_filled(cx, bucket) {
+                if Series::of(cx).sees_work(bucket, cx.cpu) {
                     /// Under its lock, too: take them.
                     lock!(Collect, Series::of(cx).bucket_lock(cx.q, bucket));
                     collect(cx, bucket, &mut list);
@@ -150,7 +150,7 @@ pub(crate) fn insert_with_buckets(cx: &mut Cx<'_>, mut list: QueueList, head: bo
         Series::of(cx).run_state.fetch_and(cx.cpu, !INSERTING);
         /// Was a bucket filled while it ended?
         ask!(Again, Next::InTime);
-        if !has_mark(cx) {
+        if !has(cx, BUCKETS) {
             break;
         }
         ask!(Begin, Next::InTime);
@@ -185,18 +185,13 @@ fn signal(cx: &Cx<'_>) -> BucketSignal {
 
 /// The signal is a count, not a mark.
 fn counts(cx: &Cx<'_>) -> bool {
-    match signal(cx) {
-        BucketSignal::CountAtEntry | BucketSignal::CountAround => true,
-        BucketSignal::MarkBefore | BucketSignal::MarkAfter => false,
-    }
+    use BucketSignal::{CountAround, CountAtEntry};
+    matches!(signal(cx), CountAtEntry | CountAround)
 }
 
-fn inserts(cx: &mut Cx<'_>) -> bool {
-    Series::of(cx).run_state.load(cx.cpu) & INSERTING != 0
-}
-
-fn has_mark(cx: &mut Cx<'_>) -> bool {
-    Series::of(cx).run_state.load(cx.cpu) & BUCKETS != 0
+/// One bit of `run_state`.
+fn has(cx: &mut Cx<'_>, bit: u64) -> bool {
+    Series::of(cx).run_state.load(cx.cpu) & bit != 0
 }
 
 /// A CPU has counted since insert_seq was `seq`.
@@ -238,12 +233,6 @@ fn fill(cx: &mut Cx<'_>, bucket: u16, list: &mut QueueList) {
     drop(pool);
     bucket.pending.mirror(cx.cpu, true);
     bucket.list.release(cx.cpu);
-}
-
-fn is_filled(cx: &mut Cx<'_>, bucket: u16) -> bool {
-    let bucket = &Series::of(cx).buckets[usize::from(bucket)];
-    bucket.list.glance(cx.cpu);
-    bucket.pending.test(cx.cpu)
 }
 
 /// Under the bucket's lock, which it releases.

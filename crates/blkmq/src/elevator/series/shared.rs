@@ -126,6 +126,7 @@ impl Series {
         }
     }
 
+    /// Whether one of these places has requests.
     pub(crate) fn sees_work(&self, place: u16, cpu: &mut Cpu) -> bool {
         if let Some(bucket) = self.buckets.get(usize::from(place)) {
             bucket.list.glance(cpu);
