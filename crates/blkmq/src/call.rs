@@ -138,12 +138,15 @@ impl Call {
 }
 
 /// blk_mq_run_hw_queues() or its delayed form.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RunHow {
     /// In the calling context (`async` = false).
+    #[default]
     Here,
     /// By kblockd (`async` = true).
     Background,
+    /// The same of each hctx, whatever the scheduler (blk_mq_start_stopped_hw_queues()).
+    Started,
     /// By kblockd after this time, unless its work item is pending: does not check for work
     /// (blk_mq_delay_run_hw_queues()).
     Later(Duration),
@@ -280,7 +283,7 @@ impl WaitQueue {
 }
 
 /// A call of the target.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ToTarget {
     /// By dmsetup. A suspended device refuses it (EBUSY, here `Answer::Resource`).
     Message(Message),
@@ -295,6 +298,7 @@ pub enum ToTarget {
         noflush: bool,
     },
     /// Nothing is in flight.
+    #[default]
     Suspended,
     /// Allows no more activations of paths. The answer is whether one is in progress.
     StopActivations,
@@ -309,8 +313,9 @@ impl From<Message> for ToTarget {
 }
 
 /// Where a bio of a bio-based device comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum BioFrom {
+    #[default]
     New,
     /// It waited until the device resumed, or its flush has ended.
     Deferred,
@@ -319,7 +324,7 @@ pub enum BioFrom {
 }
 
 /// A bio of a bio-based device that ends, or its clone.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum BioEndOf {
     /// bio_endio() of its clone in the queue of a path of the device.
     Clone {
@@ -330,6 +335,7 @@ pub enum BioEndOf {
         status: Status,
     },
     /// The same of a held bio that gets no path.
+    #[default]
     Held,
     /// A bio that the target has not mapped; `Status::Again`: it must not end, if the device is
     /// about to be suspended without flush.

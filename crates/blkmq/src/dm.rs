@@ -20,7 +20,7 @@ use crate::request::{BioId, CpuId, Status};
 use crate::time::SimTime;
 
 /// A path of a target: those of the first group come first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PathId(pub u16);
 
 /// A priority group in the order of the table: the first is 0 here and 1 in messages.
@@ -51,7 +51,7 @@ pub struct Incoming {
 }
 
 /// A request with a path (struct dm_mpath_io).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Mapped {
     pub path: PathId,
     pub bytes: u32,
@@ -73,11 +73,12 @@ pub enum Mapping {
 }
 
 /// The effect of the end of a clone on the request (DM_ENDIO_*).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Ending {
     /// It ends, too.
     Done(Status),
     /// It is tried again at once.
+    #[default]
     Requeue,
     /// It is tried again later, with the same delay.
     DelayRequeue,

@@ -17,7 +17,7 @@ use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Paths, Task};
 use blkmq::path::{
-    BioWork, BioWorkPath, Execute, Frame, Label, Next, PlugPath, SubmitPath, SuspendPath,
+    BioWork, BioWorkPath, Execute, Frame, Label, Next, PlugPath, SubmitPath, SuspendPath, Suspends,
     SwitchPath, TagStage, TimeoutPath, Unplug,
 };
 use blkmq::queue::BlkMq;
@@ -442,11 +442,13 @@ impl World {
             Role::Suspender => {
                 let number = self.contexts[index].submitted as usize;
                 self.contexts[index].submitted += 1;
-                let path = match number.is_multiple_of(2) {
-                    true => SuspendPath::new(ABOVE, fixed.paths().suspensions[number / 2]),
-                    false => SuspendPath::resume(ABOVE),
+                let what = match number.is_multiple_of(2) {
+                    true => Suspends::Begin {
+                        noflush: fixed.paths().suspensions[number / 2],
+                    },
+                    false => Suspends::End,
                 };
-                (Frame::Suspend(path), false)
+                (Frame::Suspend(SuspendPath::new(ABOVE, what)), false)
             }
             Role::RequeueWork(queue) => {
                 self.outside.requeue_work[queue.index()] = Pending::No;

@@ -7,148 +7,105 @@
 use super::bio::looks_again;
 use crate::call::{BioFrom, BioWork, Call, Unplug};
 use crate::env::{Cpu, Effect};
-use crate::names::labels;
 use crate::plug::Plug;
-use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped};
+use crate::queue::{DEFERRED, LockKind, MapState, Mapped};
 use crate::request::{BioId, QueueId};
-use crate::step::{Cx, Next, lock};
+use crate::step::{Cx, Steps as _, labels};
+use steps::steps;
 
-labels! {
-    pub enum At in "bio-work" {
-        /// Asks for its lock.
-        Start,
-        /// Under m->lock: take the held bios.
-        Take,
-        /// The next of these bios; after the last one the plug is flushed.
-        Next,
-        /// Is the device suspended?
-        Look,
-        /// Under md->deferred_lock: the next bio that waits.
-        Pop,
-        /// No bio is left.
-        Over,
+pub use bio_work::State as BioWorkPath;
+
+/// A work item, in a context that may sleep and has no plug.
+#[steps(path, keep(what))]
+pub fn bio_work(cx: &mut Cx<'_>, what: BioWork) {
+    /// Asks for its lock.
+    at!(Start);
+    match what {
+        BioWork::Held => sub!(process_queued_bios()),
+        BioWork::Deferred => sub!(wq_work()),
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct BioWorkPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    what: BioWork,
-    /// It holds the live table throughout (4.20).
-    holds: bool,
+/// process_queued_bios().
+#[steps]
+fn process_queued_bios(cx: &mut Cx<'_>) {
+    /// Under m->lock: take the held bios.
+    lock!(Take, cx.lock(LockKind::Target, 0));
+    if take_held(cx) {
+        // blk_start_plug()
+        cx.cpu.plug.start(1);
+        /// The next of these bios; after the last one the plug is flushed.
+        at!(Next);
+        while let Some(bio) = next_taken(cx) {
+            let (queue, comes) = (cx.q.id, BioFrom::Held);
+            call!(Next, Call::MapBio { queue, bio, comes });
+        }
+    }
+    if cx.cpu.plug.is_empty() {
+        /// No bio is left.
+        at!(Over);
+    } else {
+        let (queue, why) = (cx.cpu.plug.queue(), Unplug::Finish);
+        call!(Over, Call::Unplug { queue, why });
+    }
+    cx.cpu.plug = Plug::default();
+}
+
+/// dm_wq_work().
+#[steps(keep(holds))]
+fn wq_work(cx: &mut Cx<'_>) {
+    // It holds the live table throughout (4.20).
+    let holds: bool = !looks_again(cx.q);
+    /// Is the device suspended?
+    at!(Look);
+    while !cx.q.own_mapped().own_bios().blocked.test(cx.cpu) {
+        /// Under md->deferred_lock: the next bio that waits.
+        lock!(Pop, cx.lock(LockKind::Target, DEFERRED));
+        let Some(bio) = pop_deferred(cx) else { break };
+        let (queue, comes) = (cx.q.id, BioFrom::Deferred);
+        call!(Look, Call::MapBio { queue, bio, comes });
+    }
+    at!(Over);
+}
+
+labels! {
+    pub enum At in "bio-work" of bio_work process_queued_bios wq_work
 }
 
 impl BioWorkPath {
-    /// In a context that may sleep and has no plug.
-    pub fn new(queue: QueueId, what: BioWork) -> BioWorkPath {
-        BioWorkPath {
-            at: At::Start,
-            queue,
-            what,
-            holds: false,
-        }
-    }
-
-    /// A suspension waits for it.
-    pub(super) fn in_section(self) -> bool {
-        self.holds && matches!(self.at, At::Look | At::Pop)
-    }
-
     pub fn what(&self) -> BioWork {
         self.what
     }
 
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        let m = cx.q.own_mapped();
-        let queue = self.queue;
-        match self.at {
-            At::Start => match self.what {
-                BioWork::Held => {
-                    self.at = At::Take;
-                    lock(queue, LockKind::Target, 0)
-                }
-                BioWork::Deferred => {
-                    self.holds = !looks_again(cx.mq.queue(queue));
-                    self.to(At::Look)
-                }
-            },
-            At::Take => {
-                let any = {
-                    let mut state = m.state.held(cx.cpu.id);
-                    let crate::queue::MapState { target, taken, .. } = &mut *state;
-                    target.take_held(taken);
-                    !taken.is_empty()
-                };
-                m.lock.release(cx.cpu);
-                if any {
-                    cx.cpu.plug.start(1);
-                }
-                self.to(if any { At::Next } else { At::Over })
-            }
-            At::Next => self.next(m, cx.cpu),
-            At::Look => match m.own_bios().blocked.test(cx.cpu) {
-                true => self.to(At::Over),
-                false => {
-                    self.at = At::Pop;
-                    lock(queue, LockKind::Target, DEFERRED)
-                }
-            },
-            At::Pop => {
-                let bio = m.own_bios().deferred.held(cx.cpu).pop_front();
-                m.own_bios().deferred.release(cx.cpu);
-                self.at = At::Look;
-                match bio {
-                    Some(bio) => maps(queue, bio, BioFrom::Deferred, cx.cpu),
-                    None => self.to(At::Over),
-                }
-            }
-            At::Over => {
-                if self.what == BioWork::Held {
-                    cx.cpu.plug = Plug::default();
-                }
-                Next::Done
-            }
-        }
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-        let m = mq.queue(self.queue).own_mapped();
-        assert!(m.bios.is_some(), "queue {} maps bios", self.queue);
-        let left = self.at == At::Next || self.what == BioWork::Deferred;
-        let taken = m.state.held(cpu.id).taken.len();
-        assert!(left || taken == 0, "{:?}: {taken} bios left", self.at);
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check_over(&self) {
-        assert_eq!(self.at, At::Over, "it is not over");
-    }
-
-    fn to(&mut self, at: At) -> Next {
-        self.at = at;
-        Next::Step
-    }
-
-    fn next(&mut self, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let bio = m.state.held(cpu.id).taken.pop_front();
-        if let Some(bio) = bio {
-            return maps(self.queue, bio, BioFrom::Held, cpu);
-        }
-        self.at = At::Over;
-        match cpu.plug.is_empty() {
-            true => Next::Step,
-            false => {
-                let (queue, why) = (cpu.plug.queue(), Unplug::Finish);
-                Next::call(cpu, Call::Unplug { queue, why })
-            }
-        }
+    /// A suspension waits for it.
+    pub(super) fn in_section(&self) -> bool {
+        let looks = [At::Look.label(), At::Pop.label()].contains(&self.label);
+        looks && self.find::<wq_work::State>().is_some_and(|work| work.holds)
     }
 }
 
-fn maps(queue: QueueId, bio: BioId, comes: BioFrom, cpu: &mut Cpu) -> Next {
-    Next::call(cpu, Call::MapBio { queue, bio, comes })
+/// Under m->lock, which is released. Returns whether there are any.
+fn take_held(cx: &mut Cx<'_>) -> bool {
+    let m = cx.q.own_mapped();
+    let mut state = m.state.held(cx.cpu.id);
+    let MapState { target, taken, .. } = &mut *state;
+    target.take_held(taken);
+    let any = !taken.is_empty();
+    drop(state);
+    m.lock.release(cx.cpu);
+    any
+}
+
+fn next_taken(cx: &Cx<'_>) -> Option<BioId> {
+    cx.q.own_mapped().state.held(cx.cpu.id).taken.pop_front()
+}
+
+/// Under md->deferred_lock, which is released.
+fn pop_deferred(cx: &mut Cx<'_>) -> Option<BioId> {
+    let bios = cx.q.own_mapped().own_bios();
+    let bio = bios.deferred.held(cx.cpu).pop_front();
+    bios.deferred.release(cx.cpu);
+    bio
 }
 
 /// queue_io(), under md->deferred_lock, which is released.

@@ -4,16 +4,16 @@
 //! block/blk-flush.c (6.1.192, 6.12.117).
 
 use crate::call::{Call, Inserts, ThenRun};
-use crate::env::{Answer, Cpu, Effect};
+use crate::env::{Answer, Effect};
 use crate::list::QueueList;
-use crate::names::labels;
-use crate::queue::{BlkMq, FlushQueue, LockKind, RequestQueue};
-use crate::request::{
-    HctxId, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
-};
+use crate::queue::{FlushQueue, LockKind, RequestQueue};
+use crate::request::{HctxId, Op, OpFlags, Place, RequestId, RequestPool, Sector, Sectors, Status};
 use crate::rules::FlushData;
-use crate::step::{Cx, Next, set_places};
+use crate::step::{Cx, labels, set_places};
 use crate::time::{Duration, Jiffies, SimTime};
+use steps::steps;
+
+pub use insert_flush::State as FlushPath;
 
 /// FLUSH_PENDING_TIMEOUT.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,31 +24,109 @@ const DATA: u8 = 2;
 const POSTFLUSH: u8 = 4;
 const ALL: u8 = PREFLUSH | DATA | POSTFLUSH;
 
-labels! {
-    pub enum At in "flush" {
-        /// Which steps does this request need?
-        Policy,
-        /// Under mq_flush_lock: its first step.
-        Start,
-        /// Under mq_flush_lock: a data write that a flush will follow (v6.12).
-        CountData,
-        /// Under requeue_lock too: data and flush to be issued.
-        Requeue,
+/// blk_insert_flush(): either the flush machine takes the request over, or `Answer::GoOn` in the CPU
+/// means that the request continues as any write (v6.12).
+#[steps(path)]
+pub fn insert_flush(cx: &mut Cx<'_>, rq: RequestId) {
+    /// Which steps does this request need?
+    at!(Policy);
+    let needs: u8 = flush_policy(cx, rq);
+    let as_any_write = cx.rules().flush_data == FlushData::Scheduler;
+    let hctx: HctxId = cx.pool()[rq].hctx;
+    let mut sequence: Sequence = Sequence::default();
+    match needs {
+        0 => {
+            let (queue, status) = (cx.queue(), Status::Ok);
+            call!(End, Call::End { queue, rq, status });
+        }
+        DATA if as_any_write => {
+            cx.cpu.answer = Answer::GoOn;
+            return;
+        }
+        // v6.1: no plug, no scheduler; the caller of the flush machine runs the queue.
+        DATA => {
+            let inserts = Inserts::bypass(cx.queue(), rq, false, ThenRun::Here);
+            call!(End, Call::Insert(inserts));
+        }
+        // Data, then a flush: the data takes the usual path and its end triggers the flush.
+        _ if as_any_write && needs & PREFLUSH == 0 => {
+            begin_sequence(cx, rq, ALL & !needs);
+            /// Under mq_flush_lock: a data write that a flush will follow (v6.12).
+            lock!(CountData, cx.lock(LockKind::Flush, u32::from(hctx.0)));
+            cx.hctx(hctx).flush.held(cx.cpu).data_in_flight += 1;
+            cx.cpu.answer = Answer::GoOn;
+            cx.hctx(hctx).flush.release(cx.cpu);
+            return;
+        }
+        _ => {
+            begin_sequence(cx, rq, 0);
+            /// Under mq_flush_lock: its first step.
+            lock!(Start, cx.lock(LockKind::Flush, u32::from(hctx.0)));
+            complete_first(cx, rq, ALL & !needs, &mut sequence);
+            if sequence.issues() {
+                /// Under requeue_lock too: data and flush to be issued.
+                lock!(Requeue, cx.lock(LockKind::Requeue, 0));
+                issue(cx, &mut sequence);
+            }
+            cx.hctx(hctx).flush.release(cx.cpu);
+            at!(End);
+        }
+    }
+    while let Some(rq) = sequence.done.pop_front(&mut cx.pool()) {
+        let (queue, status) = (cx.queue(), cx.pool()[rq].status);
         /// End it, if it needed no step.
-        End,
+        call!(End, Call::End { queue, rq, status });
     }
 }
 
-/// Entry of the flush machine (blk_insert_flush). Either it takes the request over, or
-/// `Answer::GoOn` in the CPU means that the request continues as any write (v6.12).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FlushPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    rq: RequestId,
-    hctx: HctxId,
-    done: u8,
-    sequence: Sequence,
+labels! {
+    pub enum At in "flush" of insert_flush
+}
+
+/// blk_flush_policy(): the steps that a request needs. Its flags become those of its data.
+fn flush_policy(cx: &Cx<'_>, rq: RequestId) -> u8 {
+    let limits = cx.q.settings.limits;
+    let mut pool = cx.pool();
+    let rq = &mut pool[rq];
+    let mut needs = 0;
+    if rq.sectors.0 > 0 {
+        needs |= DATA;
+    }
+    if limits.write_cache {
+        if rq.flags.preflush {
+            needs |= PREFLUSH;
+        }
+        if rq.flags.fua && !limits.fua {
+            needs |= POSTFLUSH;
+        }
+    }
+    rq.flags.preflush = false;
+    rq.flags.fua &= limits.fua;
+    rq.flags.sync = true;
+    needs
+}
+
+/// blk_rq_init_flush().
+fn begin_sequence(cx: &Cx<'_>, rq: RequestId, done: u8) {
+    let mut pool = cx.pool();
+    (pool[rq].flush_seq, pool[rq].flush_step) = (true, done);
+}
+
+/// Under mq_flush_lock.
+fn complete_first(cx: &mut Cx<'_>, rq: RequestId, done: u8, sequence: &mut Sequence) {
+    let now = cx.jiffies();
+    let mut pool = cx.pool();
+    let hctx = pool[rq].hctx;
+    let mut fq = cx.hctx(hctx).flush.held(cx.cpu);
+    pool[rq].place = Place::Flush;
+    let mut step = Step {
+        q: cx.q,
+        pool: &mut pool,
+        fq: &mut fq,
+        now,
+        hctx,
+    };
+    step.complete(rq, done, Status::Ok, sequence);
 }
 
 /// The rest of a change of the machine, done without its lock.
@@ -62,152 +140,6 @@ pub(super) struct Sequence {
 impl Sequence {
     pub(super) fn issues(&self) -> bool {
         !self.data.is_empty() || self.flush.is_some()
-    }
-}
-
-impl FlushPath {
-    pub(super) fn new(queue: QueueId, rq: RequestId) -> FlushPath {
-        FlushPath {
-            at: At::Policy,
-            queue,
-            rq,
-            hctx: HctxId(0),
-            done: 0,
-            sequence: Sequence::default(),
-        }
-    }
-
-    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-        let at = self.at;
-        assert_eq!(
-            self.sequence.issues(),
-            at == At::Requeue,
-            "{at:?}: something is to be issued"
-        );
-        if matches!(at, At::Policy | At::Start | At::CountData) {
-            let pool = mq.queue(self.queue).pool.held(cpu.id);
-            assert_eq!(pool[self.rq].place, Place::Path, "{at:?} of {:?}", self.rq);
-        }
-    }
-
-    pub(super) fn check_over(&self) {
-        assert!(!self.sequence.issues(), "something is to be issued");
-    }
-
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        match self.at {
-            At::Policy => self.policy(cx),
-            At::Start => {
-                let hctx = cx.hctx(self.hctx);
-                let now = cx.jiffies();
-                let mut pool = cx.pool();
-                let mut fq = hctx.flush.held(cx.cpu);
-                pool[self.rq].place = Place::Flush;
-                let mut step = Step {
-                    q: cx.q,
-                    pool: &mut pool,
-                    fq: &mut fq,
-                    now,
-                    hctx: self.hctx,
-                };
-                step.complete(self.rq, self.done, Status::Ok, &mut self.sequence);
-                drop(fq);
-                drop(pool);
-                if self.sequence.issues() {
-                    self.at = At::Requeue;
-                    return cx.lock(LockKind::Requeue, 0);
-                }
-                hctx.flush.release(cx.cpu);
-                self.at = At::End;
-                Next::Step
-            }
-            At::CountData => {
-                let hctx = cx.hctx(self.hctx);
-                hctx.flush.held(cx.cpu).data_in_flight += 1;
-                hctx.flush.release(cx.cpu);
-                cx.cpu.answer = Answer::GoOn;
-                Next::Done
-            }
-            At::Requeue => {
-                issue(cx, &mut self.sequence);
-                cx.hctx(self.hctx).flush.release(cx.cpu);
-                self.at = At::End;
-                Next::Step
-            }
-            At::End => {
-                let mut pool = cx.pool();
-                let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
-                    return Next::Done;
-                };
-                let status = pool[rq].status;
-                cx.call(Call::End {
-                    queue: self.queue,
-                    rq,
-                    status,
-                })
-            }
-        }
-    }
-
-    fn policy(&mut self, cx: &mut Cx<'_>) -> Next {
-        let limits = cx.q.settings.limits;
-        let mut pool = cx.pool();
-        let rq = &mut pool[self.rq];
-        self.hctx = rq.hctx;
-        let mut needs = 0;
-        if rq.sectors.0 > 0 {
-            needs |= DATA;
-        }
-        if limits.write_cache {
-            if rq.flags.preflush {
-                needs |= PREFLUSH;
-            }
-            if rq.flags.fua && !limits.fua {
-                needs |= POSTFLUSH;
-            }
-        }
-        rq.flags.preflush = false;
-        rq.flags.fua &= limits.fua;
-        rq.flags.sync = true;
-        let as_any_write = cx.rules().flush_data == FlushData::Scheduler;
-        match needs {
-            0 => {
-                drop(pool);
-                self.at = At::End;
-                cx.call(Call::End {
-                    queue: self.queue,
-                    rq: self.rq,
-                    status: Status::Ok,
-                })
-            }
-            DATA => {
-                drop(pool);
-                self.at = At::End;
-                if as_any_write {
-                    cx.cpu.answer = Answer::GoOn;
-                    return Next::Done;
-                }
-                // v6.1: no plug, no scheduler; the caller of the flush machine runs the queue.
-                let path = Inserts::bypass(self.queue, self.rq, false, ThenRun::Here);
-                cx.call(Call::Insert(path))
-            }
-            needs if as_any_write && needs & PREFLUSH == 0 => {
-                // Data, then a flush: the data takes the usual path and its end triggers the flush.
-                rq.flush_seq = true;
-                rq.flush_step = ALL & !needs;
-                drop(pool);
-                self.at = At::CountData;
-                cx.lock(LockKind::Flush, u32::from(self.hctx.0))
-            }
-            needs => {
-                rq.flush_seq = true;
-                rq.flush_step = 0;
-                drop(pool);
-                self.done = ALL & !needs;
-                self.at = At::Start;
-                cx.lock(LockKind::Flush, u32::from(self.hctx.0))
-            }
-        }
     }
 }
 

@@ -28,7 +28,7 @@ impl Call {
                 in_background,
             } => take(Frame::Run(RunPath::new(queue, hctx, in_background))),
             Call::RunQueues { queue, how } => {
-                take(Frame::RunQueues(RunQueuesPath::new(queue, how)));
+                take(Frame::RunQueues(RunQueuesPath::new(queue, how, 0)));
             }
             Call::End { queue, rq, status } => {
                 take(Frame::Complete(CompletePath::end(queue, rq, status)));
@@ -77,7 +77,7 @@ impl Call {
                 Some(then) => take(Frame::SingleSubmit(SingleSubmit::new(queue, bio, then))),
             },
             Call::MapBio { queue, bio, comes } => {
-                take(Frame::MapBio(MapBio::of(queue, bio, comes)));
+                take(Frame::MapBio(MapBio::new(queue, bio, comes)));
             }
             Call::BioEnd { queue, bio, of } => take(Frame::BioEnd(BioEnd::new(queue, bio, of))),
             Call::SingleRun { queue, by } => take(Frame::SingleRun(SingleRun::new(queue, by))),
@@ -263,25 +263,11 @@ macro_rules! path {
 // A path of parts names its next label itself, since the parts have labels too.
 path! {
     SubmitPath: SubmitPath::label,
-    RunQueuesPath: |path| path.at.label(),
     CompletePath: |path| path.at.label(),
     EndBatchPath: |path| path.at.label(),
-    FlushPath: |path| path.at.label(),
-    RequeuePath: |path| path.at.label(),
-    RequeueRequest: |path| path.at.label(),
     ClonePath: |path| path.at.label(),
-    MapPath: |path| path.at.label(),
-    CloneEnd: |path| path.at.label(),
-    MapEnd: |path| path.at.label(),
-    MapBio: |path| path.at.label(),
-    BioEnd: |path| path.at.label(),
-    BioWorkPath: |path| path.at.label(),
-    TargetPath: |path| path.at.label(),
     TokenPath: |path| path.at.label(),
     WaitPath: |path| path.at.label(),
-    SuspendPath: |path| path.at.label(),
-    SwitchPath: |path| path.at.label(),
-    TimeoutPath: |path| path.at.label(),
 }
 
 impl Path for Frame {

@@ -301,7 +301,7 @@ pub(super) fn put_driver_tag(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId) {
     drop(pool);
     at!(_);
     while let Some(next) = tag::step_put(&mut put, cx.mq, cx.q.id, TagMap::Driver(hctx), cx.cpu) {
-        ask!(_, next);
+        at!(_, next);
     }
 }
 

@@ -9,324 +9,233 @@
 mod choose;
 mod clone;
 
-pub(super) use choose::{answer, leave, release, wants};
+pub(super) use choose::{Io, choose_path, leave};
 pub(super) use clone::free_bios;
 
 use super::wait::wake_up;
-use crate::call::{BioWork, Call, Inserts, SingleEndHow, ThenRun, WaitQueue};
-use crate::dm::multipath::{Ask, Busy, Choice};
-use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
+use crate::call::{Call, SingleEndHow, WaitQueue};
+use crate::dm::multipath::{Ask, Busy};
+use crate::dm::{Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Cpu, Effect};
-use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
-use crate::request::{HctxId, Place, QueueId, RequestId};
+use crate::queue::{LockKind, Mapped, RequestQueue};
+use crate::request::{QueueId, RequestId};
 use crate::rules::{
     BusyPaths, CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock,
-    TargetLookUp, Undo,
+    TargetLookUp,
 };
-use crate::step::{Cx, Next, lock};
+use crate::step::{Cx, Next, Steps as _, labels};
 use crate::time::Duration;
+use steps::steps;
 
-labels! {
-    pub enum At in "map-rq" {
-        /// Is the target busy? Up to 4.6 a later label asks, under m->lock. In the thread of a
-        /// mapped queue of the single-queue kind nothing: the choice is next.
-        Enter,
-        /// Looks up the live table, and the target in it (4.5): here, if the question needs no
-        /// m->lock.
-        Table,
-        /// Under m->lock: is the target busy (4.6)?
-        Busy,
-        /// The answer of the driver of an active path whether it is busy (5.0).
-        PathBusy,
-        /// blk_mq_start_request().
-        Start,
-        /// The device counts it (4.20).
-        Pending,
-        /// dm_get(): a reference to the device.
-        Get,
-        /// An answer for the choice of a path; up to 4.6 all of them, under m->lock.
-        Choose,
-        /// Allocates the target's data per I/O (4.5).
-        Data,
-        /// The clone was allocated, or not.
-        Clone,
-        /// start_io(): the selector counts it.
-        StartIo,
-        /// setup_clone(): the clone gets bios of its own.
-        Setup,
-        /// The clone went to its queue, or its driver has answered.
-        Issued,
-        /// The selector counts it no longer.
-        Undo,
-        /// The clone is freed.
-        Freed,
-        /// The target's data per I/O is freed (4.5).
-        NoData,
-        /// It is on the requeue list, or at the head of a single-queue one.
-        GivenBack,
-        /// The device does not count it any more (4.20).
-        NotPending,
-        /// Does the device count anything? If not, the waiters for that are woken.
-        Fewer,
-        /// dm_put().
-        Put,
-        /// Returns the answer to the caller of queue_rq.
-        Tell,
-    }
-}
+pub use map_rq::State as MapPath;
 
 /// blk_mq_delay_run_hw_queue() of a request that was not mapped (4.12).
 const REFUSED_DELAY: Duration = Duration::from_millis(100);
 
-/// The outcome of the request above after its clone is given up.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// What becomes of the request above without a clone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 enum Then {
     /// The caller of queue_rq keeps it.
+    #[default]
     Refuse,
     /// It goes to the requeue list, which is kicked later.
     GiveBack,
 }
 
-/// queue_rq of one request of a mapped queue.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct MapPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    rq: RequestId,
-    /// The path whose driver is asked whether it is busy.
-    asks: Option<PathId>,
-    /// The choice in progress, where it is not a single label.
-    choice: Option<Choice>,
-    /// The chosen path, and its length.
-    mapped: Option<ToPath>,
-    clone: Option<RequestId>,
-    then: Then,
-    answer: Answer,
+/// The driver's function of a mapped queue, for a request that holds a driver tag of it.
+#[steps(path, keep(rq))]
+pub fn map_rq(cx: &mut Cx<'_>, rq: RequestId) {
+    /// Is the target busy? Up to 4.6 a later label asks, under m->lock. In the thread of a mapped
+    /// queue of the single-queue kind nothing: the choice is next.
+    at!(Enter);
+    let answer: Answer = sub!(dm_mq_queue_rq(rq));
+    /// Returns the answer to the caller of queue_rq.
+    at!(Tell);
+    if cx.q.single.is_none() {
+        cx.cpu.answer = answer;
+    }
+}
+
+/// dm_mq_queue_rq(), or map_tio_request() of one that was started under its queue's lock
+/// (`single/run.rs`).
+#[steps]
+fn dm_mq_queue_rq(cx: &mut Cx<'_>, rq: RequestId) -> Answer {
+    if cx.q.single.is_none() {
+        if rules(cx.q).target == TargetLookUp::Table {
+            /// Looks up the live table, and the target in it (4.5): here, if the question needs no
+            /// m->lock.
+            at!(Table);
+        }
+        if sub!(multipath_busy()) {
+            return Answer::Resource;
+        }
+        // dm_start_request()
+        /// blk_mq_start_request().
+        at!(Start);
+        cx.mq.start_request(cx.q.id, rq, cx.cpu);
+        if rules(cx.q).in_flight == InFlight::Counted {
+            /// The device counts it (4.20).
+            at!(Pending);
+            cx.q.own_mapped().pending.add(cx.cpu, 1);
+        }
+        /// dm_get(): a reference to the device.
+        at!(Get);
+        cx.q.own_mapped().holders.add(cx.cpu, 1);
+    }
+    let Some(then) = sub!(map_request(rq)) else {
+        return Answer::Ok;
+    };
+    let mut answer: Answer = Answer::Ok;
+    let queue = cx.q.id;
+    if cx.q.single.is_some() {
+        // dm_requeue_original_request(), at once whatever the target says.
+        let how = SingleEndHow::Requeued;
+        /// It is on the requeue list, or at the head of a single-queue one.
+        call!(GivenBack, Call::SingleEnd { queue, rq, how });
+    } else if then == Then::GiveBack {
+        let after = delay(cx.q);
+        call!(GivenBack, Call::GiveBack { queue, rq, after });
+    } else {
+        answer = Answer::Resource;
+    }
+    // rq_completed()
+    let mut is_last: bool = false;
+    if rules(cx.q).in_flight == InFlight::Counted {
+        /// The device does not count it any more (4.20).
+        at!(NotPending);
+        cx.q.own_mapped().pending.add(cx.cpu, -1);
+        /// Does the device count anything? If not, the waiters for that are woken.
+        at!(Fewer);
+        is_last = cx.q.own_mapped().pending.read(cx.cpu) == 0;
+    }
+    if is_last {
+        /// dm_put().
+        at!(Put, wake_up(cx.cpu, cx.q.id, WaitQueue::InFlight));
+    } else {
+        at!(Put);
+    }
+    cx.q.own_mapped().holders.add(cx.cpu, -1);
+    if answer == Answer::Resource && rules(cx.q).refused_run == RefusedRun::Later {
+        let hctx = cx.pool()[rq].hctx;
+        cx.kick(hctx, REFUSED_DELAY);
+    }
+    answer
+}
+
+/// multipath_busy().
+#[steps]
+fn multipath_busy(cx: &mut Cx<'_>) -> bool {
+    if cx.rules().device_mapper.target_lock == TargetLock::Whole {
+        /// Under m->lock: is the target busy (4.6)?
+        lock!(Busy, cx.lock(LockKind::Target, 0));
+        let busy = is_busy(cx.q.own_mapped(), cx.cpu);
+        cx.q.own_mapped().lock.release(cx.cpu);
+        return busy;
+    }
+    cx.q.own_mapped().fields.read_among(1, cx.cpu);
+    let busy = cx.q.own_mapped().state.held(cx.cpu.id).target.busy();
+    let mut asks: Option<PathId> = match busy {
+        Busy::Ask(path) => Some(path),
+        Busy::Yes => None,
+        Busy::No => return false,
+    };
+    while let Some(path) = asks {
+        // pgpath_busy(): a driver without an answer is not busy.
+        let Some(below) = asks_driver(cx, path) else {
+            return false;
+        };
+        /// The answer of the driver of an active path whether it is busy (5.0).
+        let answer = ask!(PathBusy, Next::AskBusy(below));
+        if answer != Answer::Busy {
+            return false;
+        }
+        let asked = asks.expect("a path was asked");
+        let state = cx.q.own_mapped().state.held(cx.cpu.id);
+        asks = state.target.active_after(asked);
+    }
+    true
+}
+
+/// map_request(), multipath_clone_and_map(). None: a path has the request, or it was killed.
+#[steps]
+fn map_request(cx: &mut Cx<'_>, rq: RequestId) -> Option<Then> {
+    /// An answer for the choice of a path; up to 4.6 all of them, under m->lock.
+    let mapping = sub!(Choose, choose_path(Io::Rq(rq)));
+    let to: ToPath = match mapping {
+        Mapping::To(to) => to,
+        Mapping::Requeue => return Some(Then::Refuse),
+        Mapping::DelayRequeue => return Some(Then::GiveBack),
+        Mapping::Kill(_) => return None,
+        Mapping::Held => unreachable!("a request is not held by its target"),
+    };
+    if rules(cx.q).io_data == IoData::Mempool {
+        /// Allocates the target's data per I/O (4.5).
+        at!(Data);
+    }
+    let then: Option<Then> = sub!(map_clone(rq, to));
+    if then.is_some() && rules(cx.q).io_data == IoData::Mempool {
+        /// The target's data per I/O is freed (4.5).
+        at!(NoData);
+    }
+    then
+}
+
+/// The clone of a request that has a path: allocated, set up, issued, or given up.
+#[steps]
+fn map_clone(cx: &mut Cx<'_>, rq: RequestId, to: ToPath) -> Option<Then> {
+    let (queue, above) = (cx.q.own_mapped().queue_of(to.path), rq);
+    // blk_mq_alloc_request() in the queue of the path.
+    /// The clone was allocated, or not.
+    let Answer::Clone(clone) = ask!(Clone, cx.call(Call::AllocateClone { queue, above })) else {
+        return Some(clone::without(cx, rq, to));
+    };
+    let clone: RequestId = clone;
+    /// start_io(): the selector counts it.
+    at!(StartIo);
+    cx.q.own_mapped().accounts[to.path.index()].write(cx.cpu);
+    let mut state = cx.q.own_mapped().state.held(cx.cpu.id);
+    state.target.start(to);
+    drop(state);
+    /// setup_clone(): the clone gets bios of its own.
+    at!(Setup);
+    if let Some(insertion) = clone::set_up(cx, rq, to, clone) {
+        /// The clone went to its queue, or its driver has answered.
+        call!(Issued, insertion);
+        let answer = match rules(cx.q).insertion {
+            CloneInsertion::Direct => core::mem::take(&mut cx.cpu.answer),
+            _ => Answer::Ok,
+        };
+        // It may have ended already.
+        match answer {
+            Answer::Resource | Answer::DevResource => {}
+            Answer::Error(status) => {
+                let m = cx.q.own_mapped();
+                m.state.held(cx.cpu.id).tios[rq.0 as usize].status = status;
+                let queue = cx.q.id;
+                cx.cpu.outbox.push(Effect::Complete { queue, rq });
+                return None;
+            }
+            _ => return None,
+        }
+    }
+    // multipath_release_clone()
+    /// The selector counts it no longer.
+    at!(Undo);
+    let queue = clone::undo(cx, rq, to, clone);
+    /// The clone is freed.
+    call!(Freed, Call::Free { queue, rq: clone });
+    Some(Then::Refuse)
+}
+
+labels! {
+    pub enum At in "map-rq" of map_rq dm_mq_queue_rq multipath_busy map_request map_clone
 }
 
 impl MapPath {
-    /// For a request that holds a driver tag of the mapped queue.
-    pub fn new(queue: QueueId, rq: RequestId) -> MapPath {
-        MapPath {
-            at: At::Enter,
-            queue,
-            rq,
-            asks: None,
-            choice: None,
-            mapped: None,
-            clone: None,
-            then: Then::Refuse,
-            answer: Answer::None,
-        }
-    }
-
     /// The request that found no path, and that may still fail for it.
     pub fn finds_no_path(&self) -> Option<RequestId> {
-        let asked = self.choice.map(|choice| choice.ask());
-        matches!(asked, Some(Ok(Ask::MustPushBack))).then_some(self.rq)
-    }
-
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        let m = cx.q.mapped.as_ref().expect("the queue is mapped");
-        match self.at {
-            At::Enter => self.enter(cx, m),
-            At::Table => self.ask_target(cx, m),
-            At::Busy => {
-                let busy = is_busy(m, cx.cpu);
-                m.lock.release(cx.cpu);
-                self.unless_busy(busy)
-            }
-            At::PathBusy => self.asked(cx, m),
-            At::Start => {
-                cx.mq.start_request(self.queue, self.rq, cx.cpu);
-                self.to(match rules(cx.q).in_flight {
-                    InFlight::Counted => At::Pending,
-                    InFlight::Tags => At::Get,
-                })
-            }
-            At::Pending => {
-                m.pending.add(cx.cpu, 1);
-                self.to(At::Get)
-            }
-            At::Get => {
-                m.holders.add(cx.cpu, 1);
-                self.begin_choice(cx, m)
-            }
-            At::Choose => self.choose(cx, m),
-            At::Data => self.want_clone(m, cx.cpu),
-            At::Clone => self.cloned(cx, m),
-            At::StartIo => self.start_io(m, cx.cpu),
-            At::Setup => self.set_up(cx, m),
-            At::Issued => self.issued(cx, m),
-            At::Undo => self.undo(cx, m),
-            At::Freed => self.freed(cx),
-            At::NoData => self.without_clone(cx),
-            At::GivenBack => self.over(cx.q, Answer::Ok),
-            At::NotPending => {
-                m.pending.add(cx.cpu, -1);
-                self.to(At::Fewer)
-            }
-            At::Fewer => {
-                self.at = At::Put;
-                match m.pending.read(cx.cpu) {
-                    0 => wake_up(cx.cpu, self.queue, WaitQueue::InFlight),
-                    _ => Next::Step,
-                }
-            }
-            At::Put => self.put(cx, m),
-            At::Tell => {
-                let answer = core::mem::take(&mut self.answer);
-                if cx.q.single.is_none() {
-                    cx.cpu.answer = answer;
-                }
-                Next::Done
-            }
-        }
-    }
-
-    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-        let at = self.at;
-        let asks = self.asks.is_some();
-        assert_eq!(asks, at == At::PathBusy, "{at:?} of a busy path");
-        let choosing = self.choice.is_none() || at == At::Choose;
-        assert!(choosing, "{at:?} with a choice");
-        let with_clone = matches!(at, At::StartIo | At::Setup | At::Issued | At::Undo);
-        assert_eq!(self.clone.is_some(), with_clone, "{at:?}: a clone");
-        let held = !matches!(
-            at,
-            At::Issued | At::GivenBack | At::NotPending | At::Fewer | At::Put | At::Tell
-        );
-        if held {
-            let pool = mq.queue(self.queue).pool.held(cpu.id);
-            let offered = matches!(
-                at,
-                At::Enter | At::Table | At::Busy | At::PathBusy | At::Start
-            );
-            let started = !offered || mq.queue(self.queue).single.is_some();
-            let place = pool[self.rq].place;
-            assert_eq!(place == Place::Device, started, "{at:?} of {:?}", self.rq);
-        }
-    }
-
-    pub(super) fn check_over(&self) {
-        assert!(self.clone.is_none(), "it has a clone");
-        assert!(self.mapped.is_none(), "it has a path");
-    }
-
-    fn to(&mut self, at: At) -> Next {
-        self.at = at;
-        Next::Step
-    }
-
-    fn locked(&mut self, at: At) -> Next {
-        self.at = at;
-        lock(self.queue, LockKind::Target, 0)
-    }
-
-    fn enter(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
-        if cx.q.single.is_some() {
-            // map_tio_request(): it was started under the queue's lock (`single/run.rs`).
-            return self.begin_choice(cx, m);
-        }
-        match rules(cx.q).target {
-            TargetLookUp::Table => self.to(At::Table),
-            TargetLookUp::Known => self.ask_target(cx, m),
-        }
-    }
-
-    /// Asks whether the target is busy: now, or under m->lock.
-    fn ask_target(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
-        if cx.rules().device_mapper.target_lock == TargetLock::Whole {
-            return self.locked(At::Busy);
-        }
-        m.fields.read_among(1, cx.cpu);
-        let busy = m.state.held(cx.cpu.id).target.busy();
-        match busy {
-            Busy::Yes => self.unless_busy(true),
-            Busy::No => self.unless_busy(false),
-            Busy::Ask(path) => self.ask(cx.mq, cx.q, path),
-        }
-    }
-
-    /// pgpath_busy(): a driver without an answer is not busy.
-    fn ask(&mut self, mq: &BlkMq, q: &RequestQueue, path: PathId) -> Next {
-        let Some(below) = asks_driver(mq, q, path) else {
-            return self.unless_busy(false);
-        };
-        self.asks = Some(path);
-        self.at = At::PathBusy;
-        Next::AskBusy(below)
-    }
-
-    /// The driver of a path has answered; if it is busy the next path is asked.
-    fn asked(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
-        let asked = self.asks.take().expect("a path was asked");
-        if core::mem::take(&mut cx.cpu.answer) != Answer::Busy {
-            return self.unless_busy(false);
-        }
-        let next = m.state.held(cx.cpu.id).target.active_after(asked);
-        match next {
-            Some(path) => self.ask(cx.mq, cx.q, path),
-            None => self.unless_busy(true),
-        }
-    }
-
-    fn unless_busy(&mut self, busy: bool) -> Next {
-        if busy {
-            self.answer = Answer::Resource;
-        }
-        self.to(match busy {
-            true => At::Tell,
-            false => At::Start,
-        })
-    }
-
-    /// The request is done for this path: dm_put(), unless its end calls that.
-    fn over(&mut self, q: &RequestQueue, answer: Answer) -> Next {
-        self.answer = answer;
-        self.mapped = None;
-        self.to(match rules(q).in_flight {
-            InFlight::Counted => At::NotPending,
-            InFlight::Tags => At::Put,
-        })
-    }
-
-    /// dm_put(), and the run after a refused request.
-    fn put(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
-        m.holders.add(cx.cpu, -1);
-        if self.answer == Answer::Resource && rules(cx.q).refused_run == RefusedRun::Later {
-            let hctx = cx.pool()[self.rq].hctx;
-            cx.kick(hctx, REFUSED_DELAY);
-        }
-        self.to(At::Tell)
-    }
-
-    /// The request of the mapped queue has no clone, or none any more.
-    fn without_clone(&mut self, cx: &mut Cx<'_>) -> Next {
-        let then = core::mem::replace(&mut self.then, Then::Refuse);
-        if cx.q.single.is_some() {
-            // dm_requeue_original_request(), at once whatever the target says.
-            self.at = At::GivenBack;
-            let path = Call::SingleEnd {
-                queue: self.queue,
-                rq: self.rq,
-                how: SingleEndHow::Requeued,
-            };
-            return cx.call(path);
-        }
-        match then {
-            Then::Refuse => self.over(cx.q, Answer::Resource),
-            Then::GiveBack => {
-                self.at = At::GivenBack;
-                let path = Call::GiveBack {
-                    queue: self.queue,
-                    rq: self.rq,
-                    after: delay(cx.q),
-                };
-                cx.call(path)
-            }
-        }
+        let asked = self.find::<choose_path::State>()?.asks();
+        (asked == Some(Ask::MustPushBack)).then_some(self.rq)
     }
 }
 
@@ -340,10 +249,10 @@ pub(super) fn delay(q: &RequestQueue) -> Duration {
 }
 
 /// The queue of a path whose driver answers blk_lld_busy(). Those of SCSI do, from 5.0 on.
-fn asks_driver(mq: &BlkMq, q: &RequestQueue, path: PathId) -> Option<QueueId> {
-    let below = q.own_mapped().queue_of(path);
-    let lower = mq.queue(below);
-    let heard = rules(q).busy_paths == BusyPaths::Asked;
+fn asks_driver(cx: &Cx<'_>, path: PathId) -> Option<QueueId> {
+    let below = cx.q.own_mapped().queue_of(path);
+    let lower = cx.mq.queue(below);
+    let heard = rules(cx.q).busy_paths == BusyPaths::Asked;
     (heard && lower.settings.driver_budget).then_some(below)
 }
 

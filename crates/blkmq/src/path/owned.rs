@@ -5,12 +5,13 @@ use super::list::{Stop, dispatch_rq_list, put_driver_tag};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
 use super::tag::search_driver;
+use super::timeout::wake_all_tags;
 use super::{Frame, RequeuePath, RunPath, TagStage};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId};
-use crate::step::Steps as _;
+use crate::step::Steps;
 
 /// Tags that are allocated but not yet stored in a request, or already removed from one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,10 +48,13 @@ impl Frame {
             Frame::Run(path) => path.tag_stage(),
             Frame::Complete(path) => path.tag_stage(),
             Frame::EndBatch(path) => path.tag_stage(),
-            Frame::RequeueRequest(path) => path.tag_stage(),
+            Frame::RequeueRequest(path) => put_stage(path),
             Frame::Clone(path) => path.tag_stage(),
             Frame::Token(path) => path.tag_stage(),
-            Frame::Timeout(path) => path.tag_stage(),
+            Frame::Timeout(path) => {
+                let wakes = path.find::<wake_all_tags::State>();
+                wakes.map(|state| TagStage::of_put(&state.put))
+            }
             Frame::Insert(_)
             | Frame::Flush(_)
             | Frame::Requeue(_)
@@ -76,15 +80,8 @@ impl Frame {
     pub fn owned_tags(&self) -> Option<OwnedTags> {
         match self {
             Frame::Complete(path) => Some(path.owned_tags()),
-            Frame::Run(path) => path.owned_tags(),
-            Frame::RequeueRequest(path) => {
-                let (hctx, driver) = path.owned_tag();
-                Some(OwnedTags {
-                    hctx,
-                    driver,
-                    sched: None,
-                })
-            }
+            Frame::Run(path) => put_tag(path),
+            Frame::RequeueRequest(path) => put_tag(path),
             Frame::Submit(path) => path.owned_tag(),
             Frame::Clone(path) => path.owned_tag(),
             // Requests of a batch keep their tags until these are freed.
@@ -143,7 +140,7 @@ impl RequeuePath {
     /// Requests that the work item has taken off the lists of its queue and not inserted yet, and
     /// those of the flush machine.
     pub fn owned(&self) -> [QueueList; 2] {
-        self.lists()
+        [self.requeue, self.flush]
     }
 }
 
@@ -177,19 +174,25 @@ impl RunPath {
 
     /// A search for a tag, or the free of one, in progress.
     fn tag_stage(&self) -> Option<TagStage> {
-        let put = self.find::<put_driver_tag::State>();
         let search = self.find::<search_driver::State>();
         let search = search.and_then(|state| state.search.stage());
-        search.or(put.map(|state| TagStage::of_put(&state.put)))
+        search.or(put_stage(self))
     }
+}
 
-    fn owned_tags(&self) -> Option<OwnedTags> {
-        let put = self.find::<put_driver_tag::State>()?;
-        let driver = put.put.owned_bit()?;
-        Some(OwnedTags {
-            hctx: put.hctx,
-            driver: Some(driver),
-            sched: None,
-        })
-    }
+/// The free of a driver tag in progress.
+fn put_stage(path: &impl Steps) -> Option<TagStage> {
+    let put = path.find::<put_driver_tag::State>();
+    put.map(|state| TagStage::of_put(&state.put))
+}
+
+/// The driver tag that is being freed.
+fn put_tag(path: &impl Steps) -> Option<OwnedTags> {
+    let put = path.find::<put_driver_tag::State>()?;
+    let driver = put.put.owned_bit()?;
+    Some(OwnedTags {
+        hctx: put.hctx,
+        driver: Some(driver),
+        sched: None,
+    })
 }

@@ -26,7 +26,7 @@ use super::{
     CloneEnd, CompletePath, Frame, HookFrame, MapBio, MapEnd, RequeuePath, RequeueRequest, RunPath,
     SubmitPath,
 };
-use crate::call::{Hook, RunBy, SingleEndHow, ThenUnplug};
+use crate::call::{BioFrom, Hook, RunBy, SingleEndHow, ThenUnplug};
 use crate::elevator::{self, After};
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::list::QueueList;
@@ -47,7 +47,7 @@ impl BlkMq {
             .as_ref()
             .is_some_and(|mapped| mapped.bios.is_some())
         {
-            return Frame::MapBio(MapBio::new(queue, bio));
+            return Frame::MapBio(MapBio::new(queue, bio, BioFrom::New));
         }
         match q.single {
             None => Frame::Submit(SubmitPath::new(queue, bio)),
@@ -77,7 +77,7 @@ impl BlkMq {
     /// The driver requeues a request that it has started.
     pub fn gives_back(&self, queue: QueueId, rq: RequestId, dontprep: bool) -> Frame {
         match self.queue(queue).single {
-            None => Frame::RequeueRequest(RequeueRequest::new(queue, rq, dontprep)),
+            None => Frame::RequeueRequest(RequeueRequest::taken(queue, rq, dontprep)),
             Some(_) => Frame::SingleEnd(SingleEnd::new(queue, rq, SingleEndHow::Requeued)),
         }
     }

@@ -8,71 +8,41 @@ use super::map::leave;
 use super::wait::wake_up;
 use crate::call::{ToTarget, WaitQueue};
 use crate::dm::multipath::Multipath;
-use crate::env::{Answer, Cpu};
-use crate::names::labels;
-use crate::queue::{BlkMq, LockKind};
-use crate::request::QueueId;
-use crate::step::{Cx, Next};
+use crate::env::Answer;
+use crate::queue::LockKind;
+use crate::step::{Cx, Next, labels};
+use steps::steps;
+
+pub use call_target::State as TargetPath;
+
+/// A call of the target of a mapped queue.
+#[steps(path)]
+pub fn call_target(cx: &mut Cx<'_>, what: ToTarget) {
+    /// Asks for m->lock.
+    at!(Start);
+    /// Under it.
+    lock!(Locked, cx.lock(LockKind::Target, 0));
+    let next = locked(cx, what);
+    /// The work that the target asked for was queued.
+    at!(Over, next);
+}
 
 labels! {
-    pub enum At in "target" {
-        /// Asks for m->lock.
-        Start,
-        /// Under it.
-        Locked,
-        /// The work that the target asked for was queued.
-        Over,
-    }
+    pub enum At in "target" of call_target
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct TargetPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    what: ToTarget,
-}
-
-impl TargetPath {
-    pub fn new(queue: QueueId, what: ToTarget) -> TargetPath {
-        TargetPath {
-            at: At::Start,
-            queue,
-            what,
-        }
-    }
-
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        let m = cx.q.mapped.as_ref();
-        let m = m.expect("the queue is mapped");
-        match self.at {
-            At::Start => {
-                self.at = At::Locked;
-                cx.lock(LockKind::Target, 0)
-            }
-            At::Locked => {
-                m.fields.write(cx.cpu);
-                let mut state = m.state.held(cx.cpu.id);
-                cx.cpu.answer = apply(&mut state.target, self.what);
-                let wakes = leave(self.queue, &mut state.target, cx.cpu);
-                drop(state);
-                m.lock.release(cx.cpu);
-                self.at = At::Over;
-                match wakes {
-                    true => wake_up(cx.cpu, self.queue, WaitQueue::Activation),
-                    false => Next::Step,
-                }
-            }
-            At::Over => Next::Done,
-        }
-    }
-
-    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
-        let mapped = mq.queue(self.queue).mapped.is_some();
-        assert!(mapped, "queue {} has a target", self.queue);
-    }
-
-    pub(super) fn check_over(&self) {
-        assert_eq!(self.at, At::Over, "it is not over");
+/// Under m->lock, which is released.
+fn locked(cx: &mut Cx<'_>, what: ToTarget) -> Next {
+    let m = cx.q.own_mapped();
+    m.fields.write(cx.cpu);
+    let mut state = m.state.held(cx.cpu.id);
+    cx.cpu.answer = apply(&mut state.target, what);
+    let wakes = leave(cx.q.id, &mut state.target, cx.cpu);
+    drop(state);
+    m.lock.release(cx.cpu);
+    match wakes {
+        true => wake_up(cx.cpu, cx.q.id, WaitQueue::Activation),
+        false => Next::Step,
     }
 }
 

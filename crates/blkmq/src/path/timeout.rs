@@ -7,170 +7,109 @@
 //! blk_mq_timeout_work() in block/blk-mq.c, __blk_mq_tag_idle() in block/blk-mq-tag.c,
 //! blk_add_timer() in block/blk-timeout.c (6.1.192, 6.12.117).
 
+use super::may_queue;
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{TagStage, may_queue};
 use crate::env::{Cpu, Effect};
-use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, Request};
 use crate::rules::Fix;
 use crate::sbitmap::Put;
-use crate::step::{Cx, Next, jiffies};
+use crate::step::{Cx, jiffies, labels};
 use crate::time::{Duration, Jiffies};
+use steps::steps;
 
-labels! {
-    pub enum At in "timeout" {
-        /// Has the queue users, and what deadlines have the requests with the device?
-        Enter,
-        /// blk_mq_tag_idle(): removes the hctx from the users of its tags.
-        Idle,
-        /// Under the lock of the tag map: count it out, and spread wake-ups over one user less.
-        Uncount,
-        /// The same without that lock (before v6.5): count it out.
-        UncountAlone,
-        /// Spread wake-ups over the users that were counted.
-        Spread,
-        /// sbitmap_queue_wake_all(): waiters may have had more than the share.
-        WakeAll,
-        /// blk_queue_exit().
-        Leave,
-    }
-}
+pub use timeout_work::State as TimeoutPath;
 
 /// BLK_MAX_TIMEOUT, seconds.
 const LONGEST: u64 = 5;
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct TimeoutPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    hctx: HctxId,
-    users: u32,
-    wake: Option<Put>,
+/// blk_mq_timeout_work() of a queue whose timer has expired (see [`BlkMq::timer_expires`]).
+///
+/// Deviation(D20): one label reads all requests; the kernel walks over the tags, each under
+/// tags->lock with a reference to its request.
+#[steps(path)]
+pub fn timeout_work(cx: &mut Cx<'_>) {
+    /// Has the queue users, and what deadlines have the requests with the device?
+    at!(Enter);
+    let now = cx.jiffies();
+    let usage = cx.pool().usage;
+    if usage.is_frozen() && usage.users() == 0 {
+        return;
+    }
+    cx.pool().get_queue(1);
+    if let Some(ticks) = next_deadline(cx, now) {
+        arm(cx.q, now, ticks, cx.cpu);
+    } else {
+        let mut hctx: HctxId = HctxId(0);
+        while usize::from(hctx.0) < cx.q.hctxs.len() {
+            sub!(tag_idle(hctx));
+            hctx.0 += 1;
+        }
+    }
+    /// blk_queue_exit().
+    at!(Leave);
+    if cx.pool().exit_queue() {
+        at!(Leave, wake_all(cx.cpu, cx.q.id));
+    }
 }
 
-impl TimeoutPath {
-    /// For this queue, whose timer has expired (see [`BlkMq::timer_expires`]).
-    pub fn new(queue: QueueId) -> TimeoutPath {
-        TimeoutPath {
-            at: At::Enter,
-            queue,
-            hctx: HctxId(0),
-            users: 0,
-            wake: None,
-        }
+/// __blk_mq_tag_idle().
+#[steps]
+fn tag_idle(cx: &mut Cx<'_>, hctx: HctxId) {
+    /// blk_mq_tag_idle(): removes the hctx from the users of its tags.
+    at!(Idle);
+    let set = cx.set();
+    let map = set.driver_index(hctx);
+    let (is_user, _) = may_queue::user(cx.q, set, hctx);
+    if !is_user.test_and_clear(cx.cpu) {
+        return;
     }
-
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        self.wake.as_ref().map(TagStage::of_put)
-    }
-
-    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
-        let (at, hctxs) = (self.at, mq.queue(self.queue).hctxs.len());
-        assert!(usize::from(self.hctx.0) < hctxs, "{at:?} of no hctx");
-        let wakes = at == At::WakeAll;
-        assert_eq!(self.wake.is_some(), wakes, "{at:?}: sleepers are woken");
-    }
-
-    pub(super) fn check_over(&self) {
-        assert!(self.wake.is_none(), "sleepers are woken");
-    }
-
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+    if cx.rules().fixes.has(Fix::UsersLock) {
+        /// Under the lock of the tag map: count it out, and spread wake-ups over one user less.
+        lock!(Uncount, cx.lock(LockKind::Tags, map as u32));
         let set = cx.set();
-        let map = set.driver_index(self.hctx);
-        match self.at {
-            At::Enter => self.enter(cx),
-            At::Idle => {
-                if !may_queue::user(cx.q, set, self.hctx)
-                    .0
-                    .test_and_clear(cx.cpu)
-                {
-                    return self.next_hctx(cx.q);
-                }
-                if !cx.rules().fixes.has(Fix::UsersLock) {
-                    return self.to(At::UncountAlone);
-                }
-                self.at = At::Uncount;
-                cx.lock(LockKind::Tags, map as u32)
-            }
-            At::Uncount => {
-                self.users = may_queue::leave(set, map, cx.cpu);
-                may_queue::spread(set, map, self.users);
-                set.locks[map].release(cx.cpu);
-                self.wake_all()
-            }
-            At::UncountAlone => {
-                self.users = may_queue::leave(set, map, cx.cpu);
-                self.to(At::Spread)
-            }
-            At::Spread => {
-                may_queue::spread(set, map, self.users);
-                self.wake_all()
-            }
-            At::WakeAll => {
-                let put = self.wake.as_mut().expect("sleepers are woken");
-                let map = TagMap::Driver(self.hctx);
-                if let Some(next) = tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
-                    return next;
-                }
-                self.wake = None;
-                self.next_hctx(cx.q)
-            }
-            At::Leave => match cx.pool().exit_queue() {
-                true => wake_all(cx.cpu, self.queue),
-                false => Next::Done,
-            },
-        }
+        let map = set.driver_index(hctx);
+        let users = may_queue::leave(set, map, cx.cpu);
+        may_queue::spread(set, map, users);
+        set.locks[map].release(cx.cpu);
+    } else {
+        /// The same without that lock (before v6.5): count it out.
+        at!(UncountAlone);
+        let map = cx.set().driver_index(hctx);
+        let users: u32 = may_queue::leave(cx.set(), map, cx.cpu);
+        /// Spread wake-ups over the users that were counted.
+        at!(Spread);
+        may_queue::spread(cx.set(), cx.set().driver_index(hctx), users);
     }
+    /// sbitmap_queue_wake_all(): waiters may have had more than the share.
+    sub!(WakeAll, wake_all_tags(hctx));
+}
 
-    /// Requests with the device have a deadline: the timer runs again then. Without any the queue
-    /// is idle.
-    ///
-    /// Deviation(D20): one label reads all requests; the kernel walks over the tags, each under
-    /// tags->lock with a reference to its request.
-    fn enter(&mut self, cx: &mut Cx<'_>) -> Next {
-        let now = cx.jiffies();
-        let mut pool = cx.pool();
-        if pool.usage.is_frozen() && pool.usage.users() == 0 {
-            return Next::Done;
-        }
-        pool.get_queue(1);
-        let left = |rq: &Request| match rq.deadline {
-            due if due > now => due.0 - now.0,
-            _ => cx.q.settings.io_timeout.0,
-        };
-        let with_device = pool.iter().filter(|(_, rq)| rq.in_flight);
-        let next = with_device.map(|(_, rq)| left(rq)).min();
-        drop(pool);
-        match next {
-            Some(ticks) => {
-                arm(cx.q, now, Jiffies(ticks), cx.cpu);
-                self.to(At::Leave)
-            }
-            None => self.to(At::Idle),
-        }
+/// sbitmap_queue_wake_all() of an hctx's driver tags.
+#[steps]
+pub(super) fn wake_all_tags(cx: &mut Cx<'_>, hctx: HctxId) {
+    let mut put: Put = Put::wake_all();
+    at!(_);
+    while let Some(next) = tag::step_put(&mut put, cx.mq, cx.q.id, TagMap::Driver(hctx), cx.cpu) {
+        at!(_, next);
     }
+}
 
-    fn wake_all(&mut self) -> Next {
-        self.users = 0;
-        self.wake = Some(Put::wake_all());
-        self.to(At::WakeAll)
-    }
+labels! {
+    pub enum At in "timeout" of timeout_work tag_idle
+}
 
-    fn next_hctx(&mut self, q: &RequestQueue) -> Next {
-        if usize::from(self.hctx.0) + 1 == q.hctxs.len() {
-            return self.to(At::Leave);
-        }
-        self.hctx.0 += 1;
-        self.to(At::Idle)
-    }
-
-    fn to(&mut self, at: At) -> Next {
-        self.at = at;
-        Next::Step
-    }
+/// Time until the next deadline of the requests with the device; none without any: the queue is
+/// idle.
+fn next_deadline(cx: &Cx<'_>, now: Jiffies) -> Option<Jiffies> {
+    let left = |rq: &Request| match rq.deadline {
+        due if due > now => due.0 - now.0,
+        _ => cx.q.settings.io_timeout.0,
+    };
+    let pool = cx.pool();
+    let with_device = pool.iter().filter(|(_, rq)| rq.in_flight);
+    with_device.map(|(_, rq)| left(rq)).min().map(Jiffies)
 }
 
 impl BlkMq {

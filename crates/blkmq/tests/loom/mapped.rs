@@ -11,7 +11,7 @@ use super::{COMPLETER, DISPATCHER, SETUP};
 use loom::{sync::Arc, thread};
 
 use blkmq::elevator::SchedulerKind;
-use blkmq::path::{Frame, SuspendPath};
+use blkmq::path::{Frame, SuspendPath, Suspends};
 use blkmq::request::QueueId;
 use blkmq::rules::{DeviceMapper, Rules};
 
@@ -73,7 +73,8 @@ pub(super) fn suspend(forgets: Option<Forgets>) {
         }
         other.run(end);
     });
-    let path = Frame::Suspend(SuspendPath::new(QueueId(0), false));
+    let what = Suspends::Begin { noflush: false };
+    let path = Frame::Suspend(SuspendPath::new(QueueId(0), what));
     let mut suspender = machine.run(Context::new(0, DISPATCHER, path));
     completer.join().expect("the completer ends");
     while suspender.is_parked() {

@@ -115,7 +115,7 @@ impl World for Layer {
                     "" => RunHow::Background,
                     ms => RunHow::Later(Duration::from_millis(number(ms)?)),
                 };
-                let path = RunQueuesPath::new(QueueId(0), how);
+                let path = RunQueuesPath::new(QueueId(0), how, 0);
                 self.machine.run_on(cpu as u16, Frame::RunQueues(path));
             }
             "labels" => self.machine.rest.labels = rest == "on",

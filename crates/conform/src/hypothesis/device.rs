@@ -87,7 +87,7 @@ impl Hypotheses<'_> {
             self.leave_over(state, queue, rq);
             return;
         }
-        let path = RequeueRequest::new(queue, rq, false);
+        let path = RequeueRequest::taken(queue, rq, false);
         state.world.begin(scratch, Frame::RequeueRequest(path));
         Self::run_out(state, scratch);
         if self.calls || self.stream.returns[index] == Return::Listed {

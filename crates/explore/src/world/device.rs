@@ -177,7 +177,7 @@ impl World {
             }
         }
         if all {
-            let runs = RunQueuesPath::new(QueueId(0), RunHow::Background);
+            let runs = RunQueuesPath::new(QueueId(0), RunHow::Background, 0);
             context.stack.push(Frame::RunQueues(runs));
         }
         context.phase = match context.stack.is_empty() {

@@ -4,7 +4,7 @@
 //! One command after another, in order of time. Not here: a suspension itself (`path/suspend.rs` of
 //! blkmq), messages (`targets.rs`).
 
-use blkmq::path::{Frame, SuspendPath};
+use blkmq::path::{Frame, SuspendPath, Suspends};
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
@@ -61,14 +61,15 @@ impl Dmsetup {
         }
         self.runs = true;
         let queue = numbers.queue_of(disk);
-        let path = match self.resumes() {
+        let what = match self.resumes() {
             false => {
                 times[self.done / 2].begun = Some(now);
-                SuspendPath::new(queue, suspension.noflush)
+                let noflush = suspension.noflush;
+                Suspends::Begin { noflush }
             }
-            true => SuspendPath::resume(queue),
+            true => Suspends::End,
         };
-        cpus.push(id, Frame::Suspend(path));
+        cpus.push(id, Frame::Suspend(SuspendPath::new(queue, what)));
         Turn::Again
     }
 

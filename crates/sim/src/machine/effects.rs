@@ -234,7 +234,7 @@ impl Simulator {
                     if self.kick_single(device, None, id, Duration::ZERO) {
                         continue;
                     }
-                    self.run_queues(device, None, (id, cpu.is_some()), RunQueuesPath::started);
+                    self.run_queues(device, None, (id, cpu.is_some()), RunHow::Started);
                 }
                 Action::RunQueues { unit, delay } if self.kick_single(device, unit, id, delay) => {}
                 Action::RunQueues { unit, delay } => {
@@ -245,7 +245,7 @@ impl Simulator {
                     // Frames nest, and the last one runs first: several units have interrupts.
                     several |= matches!(all.peek(), Some(Action::RunQueues { .. }));
                     let at = (id, cpu.is_some() && !several);
-                    self.run_queues(device, unit, at, |queue| RunQueuesPath::new(queue, how));
+                    self.run_queues(device, unit, at, how);
                 }
             }
         }
@@ -292,14 +292,15 @@ impl Simulator {
         device: DeviceId,
         unit: Option<u16>,
         (id, here): (CpuId, bool),
-        path: impl FnOnce(QueueId) -> RunQueuesPath,
+        how: RunHow,
     ) {
         // Disks of one device follow each other, and so do their queues.
         let queues = self.layer.numbers.queues_above(device);
-        let path = match unit {
-            None => path(queues[0]).with_more(queues.len() as u16 - 1),
-            Some(unit) => path(queues[usize::from(unit)]),
+        let (queue, more) = match unit {
+            None => (queues[0], queues.len() as u16 - 1),
+            Some(unit) => (queues[usize::from(unit)], 0),
         };
+        let path = RunQueuesPath::new(queue, how, more);
         if here {
             return self.cpus.push(id, Frame::RunQueues(path));
         }

@@ -1,129 +1,98 @@
-//! The choice of a path, under the locks of the kernel.
+//! The choice of a path for a request or a bio, under the locks of the kernel.
 
-use super::{
-    Answer, At, BioWork, Call, Choice, Cpu, Effect, Incoming, IoData, LockKind, MapPath, Mapped,
-    Mapping, Next, RequestQueue, TargetLock, Then, lock, rules,
-};
-use crate::dm::multipath::{Access, Ask, Multipath};
-use crate::queue::Tio;
-use crate::request::QueueId;
-use crate::step::Cx;
+use crate::call::BioWork;
+use crate::dm::multipath::{Access, Ask, Choice, Multipath};
+use crate::dm::{Incoming, Mapping};
+use crate::env::{Cpu, Effect};
+use crate::queue::{LockKind, Mapped, Tio};
+use crate::request::{BioId, QueueId, RequestId};
+use crate::rules::TargetLock;
+use crate::step::{Cx, Next};
 use crate::time::Duration;
+use steps::steps;
 
-impl MapPath {
-    /// Up to 4.6 one label under m->lock, later one for each question.
-    pub(super) fn begin_choice(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
-        if cx.rules().device_mapper.target_lock == TargetLock::Whole {
-            return self.locked(At::Choose);
-        }
-        let io = self.incoming(cx.q, cx.cpu);
-        let choice = m.state.held(cx.cpu.id).target.choice(io);
-        self.at = At::Choose;
-        self.choice = Some(choice);
-        wants(self.queue, m, choice)
+/// What is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::path) enum Io {
+    Rq(RequestId),
+    /// Its length was noted: a held bio is not read any more, since it may have ended.
+    Bio(BioId, u32),
+}
+
+/// multipath_map(): up to 4.6 one label of the caller's under m->lock, later one for each question.
+#[steps]
+pub(in crate::path) fn choose_path(cx: &mut Cx<'_>, io: Io) -> Mapping {
+    if cx.rules().device_mapper.target_lock == TargetLock::Whole {
+        lock!(_, cx.lock(LockKind::Target, 0));
+        let mapping = choose_at_once(cx, io);
+        cx.q.own_mapped().lock.release(cx.cpu);
+        return mapping;
     }
-
-    pub(super) fn choose(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
-        let io = self.incoming(cx.q, cx.cpu);
-        let Some(mut choice) = self.choice else {
-            m.fields.write(cx.cpu);
-            for account in &m.accounts {
-                account.read_among(1, cx.cpu);
-            }
-            let mapping = {
-                let mut state = m.state.held(cx.cpu.id);
-                let mapping = state.target.map(io);
-                leave(self.queue, &mut state.target, cx.cpu);
-                mapping
-            };
-            self.note(m, mapping, cx.cpu);
-            m.lock.release(cx.cpu);
-            return self.mapped(cx, mapping);
-        };
-        let (access, over) = answer(self.queue, m, &mut choice, io, cx.cpu);
-        match over {
-            Some(mapping) => {
-                self.choice = None;
-                self.note(m, mapping, cx.cpu);
-            }
-            None => self.choice = Some(choice),
+    let mut choice: Option<Choice> = Some(begin(cx, io));
+    loop {
+        ask!(_, wants(cx, choice));
+        let (access, mapping) = answer(cx, io, &mut choice);
+        release(cx, access);
+        if let Some(mapping) = mapping {
+            return mapping;
         }
-        release(m, access, cx.cpu);
-        match over {
-            Some(mapping) => self.mapped(cx, mapping),
-            None => wants(self.queue, m, choice),
-        }
-    }
-
-    fn incoming(&self, q: &RequestQueue, cpu: &Cpu) -> Incoming {
-        let sectors = q.pool.held(cpu.id)[self.rq].sectors;
-        Incoming {
-            bytes: sectors.0 * 512,
-            cpu: cpu.id,
-            now: cpu.now(),
-            bio: None,
-        }
-    }
-
-    /// The result of the choice is recorded in the same label.
-    fn note(&mut self, m: &Mapped, mapping: Mapping, cpu: &mut Cpu) {
-        let mut state = m.state.held(cpu.id);
-        let tio = &mut state.tios[self.rq.0 as usize];
-        *tio = Tio::default();
-        match mapping {
-            Mapping::To(mapped) => {
-                self.mapped = Some(mapped);
-                tio.mapped = Some(mapped);
-            }
-            Mapping::Kill(status) => {
-                tio.status = status;
-                drop(state);
-                // dm_kill_unmapped_request(): its end runs before the next label.
-                cpu.outbox.push(Effect::Complete {
-                    queue: self.queue,
-                    rq: self.rq,
-                });
-            }
-            Mapping::Requeue | Mapping::DelayRequeue => {}
-            Mapping::Held => unreachable!("a request is not held by its target"),
-        }
-    }
-
-    fn mapped(&mut self, cx: &mut Cx<'_>, mapping: Mapping) -> Next {
-        match mapping {
-            Mapping::To(_) => match rules(cx.q).io_data {
-                IoData::Mempool => self.to(At::Data),
-                IoData::InRequest => self.want_clone(cx.q.own_mapped(), cx.cpu),
-            },
-            Mapping::Requeue => self.without_clone(cx),
-            Mapping::DelayRequeue => {
-                self.then = Then::GiveBack;
-                self.without_clone(cx)
-            }
-            Mapping::Kill(_) => {
-                self.answer = Answer::Ok;
-                self.to(At::Tell)
-            }
-            Mapping::Held => unreachable!("a request is not held by its target"),
-        }
-    }
-
-    /// blk_mq_alloc_request() in the queue of the path.
-    pub(super) fn want_clone(&mut self, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let mapped = self.mapped.expect("a path was chosen");
-        let (queue, above) = (m.queue_of(mapped.path), self.rq);
-        self.at = At::Clone;
-        Next::call(cpu, Call::AllocateClone { queue, above })
     }
 }
 
+impl choose_path::State {
+    /// The next question.
+    pub(in crate::path) fn asks(&self) -> Option<Ask> {
+        self.choice?.ask().ok()
+    }
+
+    /// The target holds the bio, and the choice has a step after that.
+    pub(in crate::path) fn has_held(&self) -> bool {
+        self.choice.is_some_and(|choice| choice.has_held())
+    }
+}
+
+fn incoming(cx: &Cx<'_>, io: Io) -> Incoming {
+    let (bytes, bio) = match io {
+        Io::Rq(rq) => (cx.pool()[rq].sectors.0 * 512, None),
+        Io::Bio(bio, bytes) => (bytes, Some(bio)),
+    };
+    Incoming {
+        bytes,
+        cpu: cx.cpu.id,
+        now: cx.cpu.now(),
+        bio,
+    }
+}
+
+fn begin(cx: &Cx<'_>, io: Io) -> Choice {
+    let incoming = incoming(cx, io);
+    let state = cx.q.own_mapped().state.held(cx.cpu.id);
+    state.target.choice(incoming)
+}
+
+/// Under m->lock.
+fn choose_at_once(cx: &mut Cx<'_>, io: Io) -> Mapping {
+    let (m, incoming) = (cx.q.own_mapped(), incoming(cx, io));
+    m.fields.write(cx.cpu);
+    for account in &m.accounts {
+        account.read_among(1, cx.cpu);
+    }
+    let mut state = m.state.held(cx.cpu.id);
+    let mapping = state.target.map(incoming);
+    leave(cx.q.id, &mut state.target, cx.cpu);
+    drop(state);
+    note(cx, io, mapping);
+    mapping
+}
+
 /// The locks that the next question of a choice needs.
-pub(in crate::path) fn wants(queue: QueueId, m: &Mapped, choice: Choice) -> Next {
+fn wants(cx: &Cx<'_>, choice: Option<Choice>) -> Next {
+    let choice = choice.expect("it has begun");
     let ask = choice.ask().expect("it is not over");
     match choice.access(ask) {
-        Access::TargetLock => lock(queue, LockKind::Target, 0),
-        Access::Selector(group) if m.locks(group) => {
-            lock(queue, LockKind::Selector, u32::from(group.0))
+        Access::TargetLock => cx.lock(LockKind::Target, 0),
+        Access::Selector(group) if cx.q.own_mapped().locks(group) => {
+            cx.lock(LockKind::Selector, u32::from(group.0))
         }
         Access::Word | Access::Selector(_) => Next::Step,
     }
@@ -131,30 +100,60 @@ pub(in crate::path) fn wants(queue: QueueId, m: &Mapped, choice: Choice) -> Next
 
 /// One question of a choice, answered by the target. Its locks are still held: see [`release`].
 /// Returns the result of the choice, too, if that was the last question.
-pub(in crate::path) fn answer(
-    queue: QueueId,
-    m: &Mapped,
-    choice: &mut Choice,
-    io: Incoming,
-    cpu: &mut Cpu,
-) -> (Access, Option<Mapping>) {
+fn answer(cx: &mut Cx<'_>, io: Io, choice: &mut Option<Choice>) -> (Access, Option<Mapping>) {
+    let (m, incoming) = (cx.q.own_mapped(), incoming(cx, io));
+    let choice = choice.as_mut().expect("it has begun");
     let ask = choice.ask().expect("it was not over");
     let access = choice.access(ask);
-    touch(m, ask, access, cpu);
-    let mut state = m.state.held(cpu.id);
-    let answer = state.target.answer(ask, io);
+    touch(m, ask, access, cx.cpu);
+    let mut state = m.state.held(cx.cpu.id);
+    let answer = state.target.answer(ask, incoming);
     choice.answer(answer);
     if access == Access::TargetLock || ask == Ask::CallWorker {
-        leave(queue, &mut state.target, cpu);
+        leave(cx.q.id, &mut state.target, cx.cpu);
     }
-    (access, choice.ask().err())
+    drop(state);
+    let mapping = choice.ask().err();
+    if let Some(mapping) = mapping {
+        note(cx, io, mapping);
+    }
+    (access, mapping)
+}
+
+/// The result of the choice is recorded in the same label.
+fn note(cx: &mut Cx<'_>, io: Io, mapping: Mapping) {
+    let mut state = cx.q.own_mapped().state.held(cx.cpu.id);
+    match (io, mapping) {
+        (Io::Bio(bio, _), Mapping::To(to)) => {
+            let tio = &mut state.bios[bio.0 as usize];
+            (tio.mapped, tio.started) = (Some(to), cx.cpu.now());
+        }
+        (Io::Bio(..), _) => {}
+        (Io::Rq(rq), mapping) => {
+            let tio = &mut state.tios[rq.0 as usize];
+            *tio = Tio::default();
+            match mapping {
+                Mapping::To(to) => tio.mapped = Some(to),
+                Mapping::Kill(status) => {
+                    tio.status = status;
+                    drop(state);
+                    // dm_kill_unmapped_request(): its end runs before the next label.
+                    let queue = cx.q.id;
+                    cx.cpu.outbox.push(Effect::Complete { queue, rq });
+                }
+                Mapping::Requeue | Mapping::DelayRequeue => {}
+                Mapping::Held => unreachable!("a request is not held by its target"),
+            }
+        }
+    }
 }
 
 /// Releases the locks of an answer.
-pub(in crate::path) fn release(m: &Mapped, access: Access, cpu: &mut Cpu) {
+fn release(cx: &mut Cx<'_>, access: Access) {
+    let m = cx.q.own_mapped();
     match access {
-        Access::TargetLock => m.lock.release(cpu),
-        Access::Selector(group) if m.locks(group) => m.selectors[group.index()].release(cpu),
+        Access::TargetLock => m.lock.release(cx.cpu),
+        Access::Selector(group) if m.locks(group) => m.selectors[group.index()].release(cx.cpu),
         Access::Word | Access::Selector(_) => {}
     }
 }

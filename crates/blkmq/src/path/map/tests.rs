@@ -15,9 +15,9 @@ use crate::elevator::SchedulerKind;
 use crate::env::TraceAction;
 use crate::path::{Frame, TargetPath};
 use crate::queue::{
-    Above, EndRuns, LockId, MappedConfig, QueueConfig, QueueSettings, SingleSettings,
+    Above, BlkMq, EndRuns, LockId, MappedConfig, QueueConfig, QueueSettings, SingleSettings,
 };
-use crate::request::{Bio, BioId, CpuId, Op, Sector, Sectors, Status};
+use crate::request::{Bio, BioId, CpuId, HctxId, Op, Sector, Sectors, Status};
 use crate::rules::Rules;
 use crate::tags::{TagSetConfig, WaiterId};
 

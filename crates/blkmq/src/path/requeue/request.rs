@@ -5,182 +5,91 @@
 //! blk_mq_requeue_request() (6.1.192, 6.12.117).
 
 use crate::call::{Call, Hook};
-use crate::env::{Cpu, Effect};
-use crate::names::labels;
-use crate::path::tag::{self, TagMap};
-use crate::path::{TagStage, list};
-use crate::queue::{BlkMq, LockKind};
+use crate::env::Effect;
+use crate::path::list::{put_driver_tag, requeue_bookkeeping};
+use crate::queue::LockKind;
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
-use crate::sbitmap::Put;
-use crate::step::{Cx, Next, Traced, trace_returned};
+use crate::step::{Cx, Traced, labels, trace_returned};
 use crate::time::Duration;
+use steps::steps;
 
-labels! {
-    pub enum At in "requeue-request" {
-        /// Has it a driver tag besides its identity?
-        Start,
-        /// Free that tag.
-        PutTag,
-        /// Under requeue_lock: add it to the list.
-        Add,
+pub use requeue_request::State as RequeueRequest;
+
+/// blk_mq_requeue_request(), with the list kicked `after` a time. Does not change the CPU's answer.
+/// `dontprep` (RQF_DONTPREP): the driver has stored its own data in the request, so that it must
+/// not be merged; it will go to the dispatch list. Any budget was released already. `hooks`: the
+/// scheduler is told.
+#[steps(path)]
+pub fn requeue_request(
+    cx: &mut Cx<'_>,
+    rq: RequestId,
+    dontprep: bool,
+    after: Duration,
+    hooks: bool,
+) {
+    /// Has it a driver tag besides its identity?
+    at!(Start);
+    // Before the tag and the trace, not after them as in the kernel: a policy sees neither.
+    if hooks && cx.pool()[rq].use_sched && cx.q.elevator.hooks().requeued {
+        let (queue, hook) = (cx.q.id, Hook::Requeued(rq));
+        call!(Start, Call::Hook { queue, hook });
     }
+    let hctx: HctxId = cx.pool()[rq].hctx;
+    // The device does not have it any more, whatever a concurrent completion reads.
+    requeue_bookkeeping(&mut cx.pool(), rq);
+    cx.pool()[rq].budget = None;
+    /// Free that tag.
+    sub!(PutTag, put_driver_tag(hctx, rq));
+    let traced = Traced::rq(cx.cpu.tracing, &cx.pool(), rq);
+    trace_returned(cx.cpu, cx.q.id, traced);
+    /// Under requeue_lock: add it to the list.
+    lock!(Add, cx.lock(LockKind::Requeue, 0));
+    add(cx, rq, dontprep, after);
 }
 
-/// blk_mq_requeue_request(), with the list kicked. Does not change the CPU's answer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RequeueRequest {
-    pub(in crate::path) at: At,
-    pub(in crate::path) queue: QueueId,
-    rq: RequestId,
-    hctx: HctxId,
-    dontprep: bool,
-    /// Delay of the kick.
-    after: Duration,
-    put: Option<Put>,
-    hook_called: bool,
+labels! {
+    pub enum At in "requeue-request" of requeue_request
 }
 
 impl RequeueRequest {
-    /// `dontprep` (RQF_DONTPREP): the driver has stored its own data in the request, so that it
-    /// must not be merged; it will go to the dispatch list. Any budget was released already.
-    pub fn new(queue: QueueId, rq: RequestId, dontprep: bool) -> RequeueRequest {
-        RequeueRequest {
-            at: At::Start,
-            queue,
-            rq,
-            hctx: HctxId(0),
-            dontprep,
-            after: Duration::ZERO,
-            put: None,
-            hook_called: false,
-        }
+    /// By a driver that has taken the request.
+    pub fn taken(queue: QueueId, rq: RequestId, dontprep: bool) -> RequeueRequest {
+        RequeueRequest::new(queue, rq, dontprep, Duration::ZERO, true)
     }
 
     /// __blk_mq_requeue_request() without the scheduler's hook: the driver has refused the request,
     /// for a checker that follows a kernel and has not seen the run that offered it.
     pub fn refused(queue: QueueId, rq: RequestId) -> RequeueRequest {
-        RequeueRequest {
-            hook_called: true,
-            ..RequeueRequest::new(queue, rq, false)
-        }
+        RequeueRequest::new(queue, rq, false, Duration::ZERO, false)
     }
 
-    /// The same with blk_mq_delay_kick_requeue_list().
+    /// With blk_mq_delay_kick_requeue_list().
     pub(in crate::path) fn later(queue: QueueId, rq: RequestId, after: Duration) -> RequeueRequest {
-        RequeueRequest {
-            after,
-            ..RequeueRequest::new(queue, rq, false)
-        }
+        RequeueRequest::new(queue, rq, false, after, true)
     }
+}
 
-    pub(in crate::path) fn tag_stage(&self) -> Option<TagStage> {
-        self.put.as_ref().map(TagStage::of_put)
+/// Under requeue_lock. Releases it.
+fn add(cx: &mut Cx<'_>, rq: RequestId, dontprep: bool, after: Duration) {
+    let stacked = cx.rules().requeue_order == RequeueOrder::Stack;
+    let mut pool = cx.pool();
+    let mut lists = cx.q.requeue.held(cx.cpu);
+    let r = &mut pool[rq];
+    r.place = Place::Requeue;
+    r.dontprep |= dontprep;
+    r.softbarrier = stacked;
+    if stacked {
+        lists.requeue.push_front(&mut pool, rq);
+    } else {
+        lists.requeue.push_back(&mut pool, rq);
     }
-
-    /// The driver tag that is being put, and of which hctx.
-    pub(in crate::path) fn owned_tag(&self) -> (HctxId, Option<u32>) {
-        (self.hctx, self.put.and_then(|put| put.owned_bit()))
-    }
-
-    pub(in crate::path) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        match self.at {
-            At::Start => self.start(cx),
-            At::PutTag => {
-                let put = self.put.as_mut().expect("a tag is being put");
-                let map = TagMap::Driver(self.hctx);
-                match tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
-                    Some(next) => next,
-                    None => {
-                        self.put = None;
-                        self.returned(cx)
-                    }
-                }
-            }
-            At::Add => {
-                self.add(cx);
-                Next::Done
-            }
-        }
-    }
-
-    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-        let at = self.at;
-        assert_eq!(
-            self.put.is_some(),
-            at == At::PutTag,
-            "{at:?}: a tag goes back"
-        );
-        if at != At::Start {
-            let pool = mq.queue(self.queue).pool.held(cpu.id);
-            assert_eq!(pool[self.rq].place, Place::Path, "{at:?} of {:?}", self.rq);
-        }
-    }
-
-    pub(in crate::path) fn check_over(&self) {
-        assert!(self.put.is_none(), "a tag goes back");
-    }
-
-    fn start(&mut self, cx: &mut Cx<'_>) -> Next {
-        let mut pool = cx.pool();
-        let rq = &mut pool[self.rq];
-        // Before the tag and the trace, not after them as in the kernel: a policy sees neither.
-        let hook_called = core::mem::replace(&mut self.hook_called, true);
-        if !hook_called && rq.use_sched && cx.q.elevator.hooks().requeued {
-            let (queue, hook) = (self.queue, Hook::Requeued(self.rq));
-            drop(pool);
-            return cx.call(Call::Hook { queue, hook });
-        }
-        let scheduled = rq.internal_tag.is_some();
-        self.hctx = rq.hctx;
-        // The device does not have it any more, whatever a concurrent completion reads.
-        list::requeue_bookkeeping(&mut pool, self.rq);
-        pool[self.rq].budget = None;
-        let tag = if scheduled {
-            pool[self.rq].tag.take()
-        } else {
-            None
-        };
-        let put = tag.map(|tag| tag::put_driver_alone(cx.q, &mut pool[self.rq], tag));
-        drop(pool);
-        match put {
-            Some(_) => {
-                self.put = put;
-                self.at = At::PutTag;
-                Next::Step
-            }
-            None => self.returned(cx),
-        }
-    }
-
-    fn returned(&mut self, cx: &mut Cx<'_>) -> Next {
-        let traced = Traced::rq(cx.cpu.tracing, &cx.pool(), self.rq);
-        trace_returned(cx.cpu, self.queue, traced);
-        self.at = At::Add;
-        cx.lock(LockKind::Requeue, 0)
-    }
-
-    /// Under requeue_lock. Releases it.
-    fn add(&mut self, cx: &mut Cx<'_>) {
-        let mut pool = cx.pool();
-        let mut lists = cx.q.requeue.held(cx.cpu);
-        let stacked = cx.q.settings.rules.requeue_order == RequeueOrder::Stack;
-        let rq = &mut pool[self.rq];
-        rq.place = Place::Requeue;
-        rq.dontprep |= self.dontprep;
-        rq.softbarrier = stacked;
-        if stacked {
-            lists.requeue.push_front(&mut pool, self.rq);
-        } else {
-            lists.requeue.push_back(&mut pool, self.rq);
-        }
-        drop(lists);
-        drop(pool);
-        let (queue, after) = (self.queue, self.after);
-        cx.cpu.outbox.push(match after {
-            Duration::ZERO => Effect::KickRequeue { queue },
-            after => Effect::KickRequeueLater { queue, after },
-        });
-        cx.q.requeue.release(cx.cpu);
-    }
+    drop(lists);
+    drop(pool);
+    let queue = cx.q.id;
+    cx.cpu.outbox.push(match after {
+        Duration::ZERO => Effect::KickRequeue { queue },
+        after => Effect::KickRequeueLater { queue, after },
+    });
+    cx.q.requeue.release(cx.cpu);
 }

@@ -378,7 +378,7 @@ impl Driver for Walk<'_> {
             Reply::Requeues(dontprep) => {
                 self.mq.start_request(queue, rq, at.cpu);
                 self.rest.give_budget_back(self.mq, entry);
-                let path = RequeueRequest::new(queue, rq, dontprep);
+                let path = RequeueRequest::taken(queue, rq, dontprep);
                 at.stack.push(Frame::RequeueRequest(path));
                 Answer::Ok
             }

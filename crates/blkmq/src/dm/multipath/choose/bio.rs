@@ -36,6 +36,16 @@ impl AtBio {
 }
 
 impl Choice {
+    /// The bio is on the target's list, and something follows.
+    pub fn has_held(&self) -> bool {
+        let held = [
+            At::Initialise,
+            At::Bio(AtBio::Required),
+            At::Bio(AtBio::CallWorker),
+        ];
+        self.bios.is_some() && held.contains(&self.at)
+    }
+
     /// An answer that only a bio-based target gives.
     pub(super) fn bio(&mut self, at: AtBio, answer: Answer) -> At {
         match (at, answer) {

@@ -1,7 +1,7 @@
 //! Such a queue is suspended and resumed, step by step.
 
 use super::*;
-use crate::path::SuspendPath;
+use crate::path::{SuspendPath, Suspends};
 
 /// Kernels that have such a queue.
 fn kernels() -> impl Iterator<Item = Rules> {
@@ -10,11 +10,14 @@ fn kernels() -> impl Iterator<Item = Rules> {
 
 impl Bench {
     fn suspends(noflush: bool) -> Stack {
-        Stack::of(Frame::Suspend(SuspendPath::new(TOP, noflush)))
+        Stack::of(Frame::Suspend(SuspendPath::new(
+            TOP,
+            Suspends::Begin { noflush },
+        )))
     }
 
     fn resumes(&mut self) -> String {
-        self.run(Frame::Suspend(SuspendPath::resume(TOP)))
+        self.run(Frame::Suspend(SuspendPath::new(TOP, Suspends::End)))
     }
 
     /// The requests of the thread, and those that wait in the queue of the path.
