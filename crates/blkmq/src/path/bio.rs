@@ -103,7 +103,7 @@ impl MapBio {
     /// It owns the bio, which was not sent to a path, held, deferred or ended.
     pub fn has_bio(&self) -> bool {
         let choice = self.find::<choose_path::State>();
-        let held = choice.is_some_and(|choice| choice.has_held());
+        let held = choice.is_some_and(choose_path::State::has_held);
         self.label != At::Over.label() && !held
     }
 }

@@ -24,8 +24,8 @@ const DATA: u8 = 2;
 const POSTFLUSH: u8 = 4;
 const ALL: u8 = PREFLUSH | DATA | POSTFLUSH;
 
-/// blk_insert_flush(): either the flush machine takes the request over, or `Answer::GoOn` in the CPU
-/// means that the request continues as any write (v6.12).
+/// blk_insert_flush(): either the flush machine takes the request over, or `Answer::GoOn` in the
+/// CPU means that the request continues as any write (v6.12).
 #[steps(path)]
 pub fn insert_flush(cx: &mut Cx<'_>, rq: RequestId) {
     /// Which steps does this request need?

@@ -18,8 +18,8 @@ pub use requeue_request::State as RequeueRequest;
 
 /// blk_mq_requeue_request(), with the list kicked `after` a time. Does not change the CPU's answer.
 /// `dontprep` (RQF_DONTPREP): the driver has stored its own data in the request, so that it must
-/// not be merged; it will go to the dispatch list. Any budget was released already. `hooks`: the
-/// scheduler is told.
+/// not be merged; it will go to the dispatch list. Any budget was released already. `hooks`: with
+/// the scheduler's hook.
 #[steps(path)]
 pub fn requeue_request(
     cx: &mut Cx<'_>,
