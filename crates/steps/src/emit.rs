@@ -258,7 +258,7 @@ impl Emit<'_> {
         }
     }
 
-    /// These parts: code that a part jumps to follows it, behind a block that the jump leaves.
+    /// These parts: code that a part jumps to follows it, after a block that the jump leaves.
     fn part_code(&self, mut parts: Vec<BlockId>, others: &TokenStream) -> TokenStream {
         parts.sort_by_key(|&block| self.places[block]);
         let code = |block| {
@@ -287,7 +287,7 @@ impl Emit<'_> {
         })
     }
 
-    /// The end of the block behind which a part is.
+    /// The end of the block after which a part is.
     fn end(&self, block: BlockId) -> Lifetime {
         Lifetime::new(&format!("'__steps_{}", self.part(block)), Span::call_site())
     }
@@ -568,7 +568,7 @@ impl Emit<'_> {
         quote!({ #block })
     }
 
-    /// To a part: one behind this, or any, by its number.
+    /// To a part: one below this, or any, by its number.
     fn jump(&self, from: BlockId, to: BlockId) -> TokenStream {
         if self.places[self.flow.root[from]] < self.places[to] {
             let end = self.end(to);

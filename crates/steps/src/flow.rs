@@ -142,7 +142,7 @@ pub(crate) fn places(machine: &Machine, flow: &Flow) -> Vec<usize> {
         if places[block].is_some() {
             return;
         }
-        // Until those behind it have their places.
+        // Until those after it have their places.
         places[block] = Some(0);
         for &(_, to) in jumps.iter().filter(|(from, _)| *from == block) {
             visit(to, jumps, places);

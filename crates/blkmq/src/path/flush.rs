@@ -72,7 +72,7 @@ pub fn insert_flush(cx: &mut Cx<'_>, rq: RequestId) {
             at!(End);
         }
     }
-    while let Some(rq) = sequence.done.pop_front(&mut cx.pool()) {
+    while let Some(rq) = sequence.pop_done(cx) {
         let (queue, status) = (cx.queue(), cx.pool()[rq].status);
         /// End it, if it needed no step.
         call!(End, Call::End { queue, rq, status });
@@ -138,6 +138,11 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
+    /// A request whose sequence is done. Does not keep the pool, which its end needs.
+    pub(super) fn pop_done(&mut self, cx: &Cx<'_>) -> Option<RequestId> {
+        self.done.pop_front(&mut cx.pool())
+    }
+
     pub(super) fn issues(&self) -> bool {
         !self.data.is_empty() || self.flush.is_some()
     }

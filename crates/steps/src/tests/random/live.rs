@@ -184,7 +184,7 @@ impl Lives {
     }
 }
 
-/// The code of each part: in an arm, or behind the block that jumps to it leave.
+/// The code of each part: in an arm, or after the block that jumps to it leave.
 fn arms(step: &syn::ImplItemFn) -> Vec<(String, &Expr)> {
     let Some(Stmt::Expr(Expr::Loop(run), _)) = step.block.stmts.last() else {
         panic!("a loop over the parts");
