@@ -43,8 +43,9 @@ static TURNS_OF_ONE: [Counter; 3] = [turn("RT"), turn("BE"), turn("IDLE")];
 
 const QUEUE: &str = "cfq";
 
-/// The most samples that are kept without being read.
-const SAMPLES_MAX: usize = 64;
+/// A drained request gives up to four samples: the turn of its queue, its sectors, the end, the
+/// time.
+const SAMPLES_OF_REQUEST: usize = 4;
 
 const NS_OF_S: u64 = 1_000_000_000;
 
@@ -59,6 +60,7 @@ enum Sample {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Shown {
     samples: Vec<Sample>,
+    samples_max: usize,
     /// Of a group, and of all groups.
     ideal_shares: Vec<WeightedShare>,
     /// The device idles for the active queue.
@@ -66,16 +68,20 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    pub(super) fn new() -> Shown {
+    /// For `requests` of each direction, which may all be drained in one call.
+    pub(super) fn new(requests: u32) -> Shown {
+        let samples_max = SAMPLES_OF_REQUEST * 2 * requests.max(8) as usize;
         Shown {
-            samples: Vec::with_capacity(SAMPLES_MAX),
+            samples: Vec::with_capacity(samples_max),
+            samples_max,
             ideal_shares: Vec::new(),
             awaits: false,
         }
     }
 
     fn record(&mut self, sample: Sample) {
-        if self.samples.len() == SAMPLES_MAX {
+        // Nobody reads them.
+        if self.samples.len() == self.samples_max {
             self.samples.clear();
         }
         self.samples.push(sample);

@@ -144,7 +144,7 @@ impl Cfq {
             handed: QueueList::new(),
             operations: 0,
             log: Messages::new(INFO.name, queue.log),
-            shown: Shown::new(),
+            shown: Shown::new(queue.nr_requests),
         };
         if rules.sync_delay == SyncDelay::LastSlowEnd {
             // As if no completion had been delayed in the last second.

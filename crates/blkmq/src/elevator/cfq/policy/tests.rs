@@ -43,6 +43,7 @@ fn does() -> impl Strategy<Value = Do> {
 struct Ledger {
     time: u64,
     shares: u64,
+    sectors: u64,
     turn: Option<Which>,
 }
 
@@ -52,6 +53,7 @@ impl Ledger {
         match (reading.counter.name, reading.counter.form) {
             ("time served", _) => self.time += value,
             ("ideal share", _) => self.shares += value,
+            ("sectors served", _) => self.sectors += value,
             (_, CounterForm::Turn) if value == TURN_OVER => {
                 assert!(self.turn.take().is_some(), "a slice ends without a start");
             }
@@ -93,6 +95,20 @@ fn a_share_that_is_missing_is_seen() {
     });
     assert_eq!(shares, 2, "both have a share");
     shown.check(false);
+}
+
+/// A change of the scheduler drains all requests in one call: no sample of them is lost.
+#[test]
+fn a_drain_of_all_requests_is_read_whole() {
+    let mut world = World::new(Rules::v4_20());
+    for at in 0..REQUESTS as u64 {
+        world.submit(1, 16 * at, false, true);
+    }
+    world.does(&Do::Dispatch);
+    assert!(world.cfq.active.is_some(), "a slice begins");
+    world.does(&Do::Drain);
+    assert_eq!(world.shown.sectors, 8 * REQUESTS as u64);
+    world.ends();
 }
 
 /// A scheduler, its requests and its timer.
