@@ -263,8 +263,6 @@ macro_rules! path {
 // A path of parts names its next label itself, since the parts have labels too.
 path! {
     SubmitPath: SubmitPath::label,
-    CompletePath: |path| path.at.label(),
-    EndBatchPath: |path| path.at.label(),
     ClonePath: |path| path.at.label(),
     TokenPath: |path| path.at.label(),
     WaitPath: |path| path.at.label(),

@@ -1,11 +1,10 @@
 //! The tags and requests that paths own between two labels, for oracles and checkers: tags that are
 //! neither free in the map nor stored in a request, requests between two lists.
 
-use super::list::{Stop, dispatch_rq_list, put_driver_tag};
+use super::list::{Stop, dispatch_rq_list};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
-use super::tag::search_driver;
-use super::timeout::wake_all_tags;
+use super::tag::{put_tag, search_driver};
 use super::{Frame, RequeuePath, RunPath, TagStage};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
@@ -46,15 +45,12 @@ impl Frame {
             Frame::Plug(path) => path.tag_stage(),
             Frame::Issue(path) => path.tag_stage(),
             Frame::Run(path) => path.tag_stage(),
-            Frame::Complete(path) => path.tag_stage(),
-            Frame::EndBatch(path) => path.tag_stage(),
-            Frame::RequeueRequest(path) => put_stage(path),
+            Frame::Complete(path) => put_tag::State::stage_in(path),
+            Frame::EndBatch(path) => put_tag::State::stage_in(path),
+            Frame::RequeueRequest(path) => put_tag::State::stage_in(path),
             Frame::Clone(path) => path.tag_stage(),
             Frame::Token(path) => path.tag_stage(),
-            Frame::Timeout(path) => {
-                let wakes = path.find::<wake_all_tags::State>();
-                wakes.map(|state| TagStage::of_put(&state.put))
-            }
+            Frame::Timeout(path) => put_tag::State::stage_in(path),
             Frame::Insert(_)
             | Frame::Flush(_)
             | Frame::Requeue(_)
@@ -80,8 +76,8 @@ impl Frame {
     pub fn owned_tags(&self) -> Option<OwnedTags> {
         match self {
             Frame::Complete(path) => Some(path.owned_tags()),
-            Frame::Run(path) => put_tag(path),
-            Frame::RequeueRequest(path) => put_tag(path),
+            Frame::Run(path) => put_tag::State::freed_by(path),
+            Frame::RequeueRequest(path) => put_tag::State::freed_by(path),
             Frame::Submit(path) => path.owned_tag(),
             Frame::Clone(path) => path.owned_tag(),
             // Requests of a batch keep their tags until these are freed.
@@ -176,23 +172,6 @@ impl RunPath {
     fn tag_stage(&self) -> Option<TagStage> {
         let search = self.find::<search_driver::State>();
         let search = search.and_then(|state| state.search.stage());
-        search.or(put_stage(self))
+        search.or(put_tag::State::stage_in(self))
     }
-}
-
-/// The free of a driver tag in progress.
-fn put_stage(path: &impl Steps) -> Option<TagStage> {
-    let put = path.find::<put_driver_tag::State>();
-    put.map(|state| TagStage::of_put(&state.put))
-}
-
-/// The driver tag that is being freed.
-fn put_tag(path: &impl Steps) -> Option<OwnedTags> {
-    let put = path.find::<put_driver_tag::State>()?;
-    let driver = put.put.owned_bit()?;
-    Some(OwnedTags {
-        hctx: put.hctx,
-        driver: Some(driver),
-        sched: None,
-    })
 }

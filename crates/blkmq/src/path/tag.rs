@@ -2,6 +2,7 @@
 //!
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
+use super::OwnedTags;
 use super::label::{TagGet, TagPut, TagResize, TagShare};
 use super::may_queue::{self, MayQueue};
 use super::run::wake;
@@ -11,8 +12,9 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, Woken};
-use crate::step::{Cx, Next, Sub, lock};
+use crate::step::{Cx, Next, Steps, Sub, lock};
 use crate::tags::Waiter;
+use steps::steps;
 
 /// The most words of one map, for the numbers of locks.
 use crate::queue::WORDS_MAX;
@@ -243,17 +245,18 @@ fn counts_with_tag(q: &RequestQueue) -> bool {
     q.settings.rules.active_count == ActiveCount::WithTag
 }
 
-/// Begins the free of the driver tag of `rq`: the request counts no more as one with a tag, then
-/// the tag is free.
-pub(super) fn put_driver(rq: &mut Request, tag: Tag) -> Put {
+/// Begins the free of the driver tag of `rq`, which has one: the request counts no more as one with
+/// a tag, then the tag is free.
+pub(super) fn put_driver(rq: &mut Request) -> Put {
+    let tag = rq.tag.take().expect("it has a driver tag");
     let counted = !core::mem::take(&mut rq.uncounted);
     Put::one(tag.0, rq.ctx).counted(counted)
 }
 
 /// The same of a request that keeps its scheduler tag (__blk_mq_put_driver_tag()): v6.1 counts it
 /// out when the tag is free.
-pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request, tag: Tag) -> Put {
-    let put = put_driver(rq, tag);
+pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request) -> Put {
+    let put = put_driver(rq);
     match q.settings.rules.active_count {
         ActiveCount::WithTag => put,
         ActiveCount::AtIssue => put.counted_after(),
@@ -290,6 +293,41 @@ pub(super) enum TagMap {
     Driver(HctxId),
     /// Scheduler tags of this hctx.
     Sched(HctxId),
+}
+
+/// blk_mq_put_tag(), with the wake-up of waiters.
+#[steps]
+pub(super) fn put_tag(cx: &mut Cx<'_>, tags: TagMap, mut put: Put) {
+    while let Some(next) = step_put(&mut put, cx.mq, cx.q.id, tags, cx.cpu) {
+        at!(_, next);
+    }
+}
+
+impl put_tag::State {
+    /// The free of a tag that this path runs.
+    pub(super) fn stage_in(path: &impl Steps) -> Option<TagStage> {
+        let state = path.find::<put_tag::State>()?;
+        Some(TagStage::Put(state.put.stage()))
+    }
+
+    /// The tag that this path frees, while its bit is set.
+    pub(super) fn freed_by(path: &impl Steps) -> Option<OwnedTags> {
+        let state = path.find::<put_tag::State>()?;
+        let bit = state.put.owned_bit();
+        bit?;
+        Some(match state.tags {
+            TagMap::Driver(hctx) => OwnedTags {
+                hctx,
+                driver: bit,
+                sched: None,
+            },
+            TagMap::Sched(hctx) => OwnedTags {
+                hctx,
+                driver: None,
+                sched: bit,
+            },
+        })
+    }
 }
 
 /// One step of a free. `None` when it is complete.
