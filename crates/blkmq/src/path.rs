@@ -67,11 +67,11 @@ pub use tag::TagStage;
 pub use target::TargetPath;
 pub use timeout::TimeoutPath;
 pub use token::TokenPath;
-pub use wait::WaitPath;
+pub use wait::{WaitPath, WakeUpPath};
 
 pub use crate::call::{
     BioEndOf, BioFrom, BioWork, Call, Event, Inserts, RunBy, RunHow, SingleEndHow, ThenUnplug,
-    ToTarget, Unplug, Wait,
+    ToTarget, Unplug,
 };
 pub use crate::plug::{Plug, PlugList};
 pub use crate::step::Next;

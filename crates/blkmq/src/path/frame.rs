@@ -6,7 +6,7 @@ use super::{
     BioEnd, BioWorkPath, CloneEnd, ClonePath, CompletePath, EndBatchPath, FlushPath, HookFrame,
     InsertPath, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath, RequeueRequest, RunPath,
     RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath,
-    TargetPath, TimeoutPath, TokenPath, WaitPath,
+    TargetPath, TimeoutPath, TokenPath, WaitPath, WakeUpPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
@@ -58,7 +58,10 @@ impl Call {
             Call::ResizeTokens { queue, map, depth } => {
                 take(Frame::Token(TokenPath::resize(queue, map, depth)));
             }
-            Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
+            Call::Wait { queue, event } => take(Frame::Wait(WaitPath::new(queue, event))),
+            Call::WakeUp { queue, which } => {
+                take(Frame::WakeUp(WakeUpPath::new(queue, which)));
+            }
             Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Issue(IssuePath::new(queue, rq))),
             Call::AllocateClone { queue, above } => {
@@ -124,6 +127,7 @@ pub enum Frame {
     /// A token of a scheduler: taken, freed, or another number of them.
     Token(TokenPath),
     Wait(WaitPath),
+    WakeUp(WakeUpPath),
     /// A suspension of a mapped device, or its resume.
     Suspend(SuspendPath),
     Switch(SwitchPath),
@@ -159,6 +163,7 @@ macro_rules! of_path {
             Frame::Hook($path) => $does,
             Frame::Token($path) => $does,
             Frame::Wait($path) => $does,
+            Frame::WakeUp($path) => $does,
             Frame::Suspend($path) => $does,
             Frame::Switch($path) => $does,
             Frame::Timeout($path) => $does,
@@ -267,7 +272,6 @@ path! {
     EndBatchPath: |path| path.at.label(),
     ClonePath: |path| path.at.label(),
     TokenPath: |path| path.at.label(),
-    WaitPath: |path| path.at.label(),
 }
 
 impl Path for Frame {
