@@ -75,9 +75,9 @@ pub enum Call {
     /// blk_mq_try_issue_directly(): [`IssuePath`](crate::path::IssuePath).
     Issue { queue: QueueId, rq: RequestId },
     /// blk_mq_alloc_request() of a clone in the queue of a path, without waiting:
-    /// [`ClonePath`](crate::path::ClonePath).
+    /// [`AllocateClone`](crate::path::AllocateClone).
     AllocateClone { queue: QueueId, above: RequestId },
-    /// blk_insert_cloned_request(): [`ClonePath`](crate::path::ClonePath).
+    /// blk_insert_cloned_request(): [`IssueClone`](crate::path::IssueClone).
     IssueClone {
         queue: QueueId,
         rq: RequestId,

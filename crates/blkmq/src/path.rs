@@ -41,7 +41,7 @@ mod wait;
 pub use bio::MapBio;
 pub use bio_end::BioEnd;
 pub use bio_work::BioWorkPath;
-pub use clone::ClonePath;
+pub use clone::{AllocateClone, IssueClone};
 pub use clone_end::CloneEnd;
 pub use complete::CompletePath;
 pub use driver::CompleteOn;

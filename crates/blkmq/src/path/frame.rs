@@ -3,10 +3,10 @@
 //! Above all paths: a new one has its variant, its arm and its line here.
 
 use super::{
-    BioEnd, BioWorkPath, CloneEnd, ClonePath, CompletePath, EndBatchPath, FlushPath, HookFrame,
-    InsertPath, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath, RequeueRequest, RunPath,
-    RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath,
-    TargetPath, TimeoutPath, TokenPath, WaitPath, WakeUpPath,
+    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, FlushPath, HookFrame,
+    InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath,
+    RequeueRequest, RunPath, RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath,
+    SuspendPath, SwitchPath, TargetPath, TimeoutPath, TokenPath, WaitPath, WakeUpPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
@@ -65,10 +65,10 @@ impl Call {
             Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Issue(IssuePath::new(queue, rq))),
             Call::AllocateClone { queue, above } => {
-                take(Frame::Clone(ClonePath::allocate(queue, above)));
+                take(Frame::AllocateClone(AllocateClone::new(queue, above)));
             }
             Call::IssueClone { queue, rq, hctx } => {
-                take(Frame::Clone(ClonePath::issue(queue, rq, hctx)));
+                take(Frame::IssueClone(IssueClone::new(queue, rq, hctx)));
             }
             Call::GiveBack { queue, rq, after } => {
                 take(Frame::RequeueRequest(RequeueRequest::later(
@@ -115,8 +115,9 @@ pub enum Frame {
     Requeue(RequeuePath),
     RequeueRequest(RequeueRequest),
     Map(MapPath),
-    /// A clone of a request of a mapped queue: its allocation, or its issue.
-    Clone(ClonePath),
+    /// A clone of a request of a mapped queue is allocated.
+    AllocateClone(AllocateClone),
+    IssueClone(IssueClone),
     CloneEnd(CloneEnd),
     MapEnd(MapEnd),
     MapBio(MapBio),
@@ -152,7 +153,8 @@ macro_rules! of_path {
             Frame::Flush($path) => $does,
             Frame::Requeue($path) => $does,
             Frame::RequeueRequest($path) => $does,
-            Frame::Clone($path) => $does,
+            Frame::AllocateClone($path) => $does,
+            Frame::IssueClone($path) => $does,
             Frame::Map($path) => $does,
             Frame::CloneEnd($path) => $does,
             Frame::MapEnd($path) => $does,
@@ -270,7 +272,6 @@ path! {
     SubmitPath: SubmitPath::label,
     CompletePath: |path| path.at.label(),
     EndBatchPath: |path| path.at.label(),
-    ClonePath: |path| path.at.label(),
     TokenPath: |path| path.at.label(),
 }
 

@@ -49,7 +49,8 @@ impl Frame {
             Frame::Complete(path) => path.tag_stage(),
             Frame::EndBatch(path) => path.tag_stage(),
             Frame::RequeueRequest(path) => put_stage(path),
-            Frame::Clone(path) => path.tag_stage(),
+            Frame::AllocateClone(path) => path.tag_stage(),
+            Frame::IssueClone(path) => path.tag_stage(),
             Frame::Token(path) => path.tag_stage(),
             Frame::Timeout(path) => {
                 let wakes = path.find::<wake_all_tags::State>();
@@ -84,9 +85,10 @@ impl Frame {
             Frame::Run(path) => put_tag(path),
             Frame::RequeueRequest(path) => put_tag(path),
             Frame::Submit(path) => path.owned_tag(),
-            Frame::Clone(path) => path.owned_tag(),
+            Frame::AllocateClone(path) => path.owned_tag(),
             // Requests of a batch keep their tags until these are freed.
-            Frame::EndBatch(_)
+            Frame::IssueClone(_)
+            | Frame::EndBatch(_)
             | Frame::Plug(_)
             | Frame::Issue(_)
             | Frame::Insert(_)
