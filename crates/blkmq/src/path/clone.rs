@@ -8,18 +8,18 @@
 //! blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT), blk_insert_cloned_request(),
 //! blk_mq_request_issue_directly() (6.1.192).
 
+use super::OwnedTags;
 use super::driver::is_stopped;
 use super::list::{busy_after, requeue_bookkeeping};
-use super::tag::{self, Identity, Search};
+use super::tag::{self, Search, get_driver_tag, search_identity};
 use super::wait::wake_all;
-use super::{OwnedTags, TagStage};
 use crate::call::{Call, Inserts};
 use crate::elevator::Wanted;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId, Tag};
-use crate::step::{Cx, Next, Sub, Traced, trace_rq};
+use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId};
+use crate::step::{Cx, Next, Steps as _, Sub, Traced, trace_rq};
 
 labels! {
     pub enum At in "clone-rq" {
@@ -89,21 +89,13 @@ impl ClonePath {
         }
     }
 
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+    pub(super) fn stage(&self) -> Option<&'static str> {
         self.search.stage()
     }
 
     /// A driver tag that was found in a set that queues share, not yet stored in a request.
     pub(super) fn owned_tag(&self) -> Option<OwnedTags> {
-        let Search::Found(Tag(bit)) = self.search else {
-            return None;
-        };
-        // The tag belongs to an existing request.
-        self.rq.is_none().then_some(OwnedTags {
-            hctx: self.hctx,
-            driver: Some(bit),
-            sched: None,
-        })
+        self.search.owned_tag(self.hctx)
     }
 
     pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
@@ -220,10 +212,18 @@ impl ClonePath {
 
     /// blk_mq_alloc_request() without waiting.
     fn tag(&mut self, cx: &mut Cx<'_>) -> Next {
-        let limit = (self.shallow, false);
-        match tag::search_identity(cx, &mut self.search, self.hctx, limit) {
+        let mut search = match self.search {
+            Search::Identity(search) => search,
+            _ => search_identity::State::new(self.hctx, None, self.shallow, false),
+        };
+        let step = search.step(cx);
+        self.search = match step {
+            Sub::Wait(_) => Search::Identity(search),
+            Sub::Done(_) => Search::No,
+        };
+        match step {
             Sub::Wait(next) => next,
-            Sub::Done(Identity::Got(bit)) => {
+            Sub::Done(Some(bit)) => {
                 let rq = tag::adopt(cx, self.hctx, bit);
                 self.rq = Some(rq);
                 self.answer = Answer::Clone(rq);
@@ -239,8 +239,7 @@ impl ClonePath {
                 drop(pool);
                 self.to(At::Tell)
             }
-            Sub::Done(Identity::GotRun { .. }) => unreachable!("clones are made one by one"),
-            Sub::Done(Identity::Full) => {
+            Sub::Done(None) => {
                 self.answer = Answer::Resource;
                 self.at = At::Tell;
                 match cx.pool().exit_queue() {
@@ -260,7 +259,16 @@ impl ClonePath {
 
     fn driver_tag(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.clone();
-        match tag::search_driver(cx, &mut self.search, rq, self.hctx) {
+        let mut search = match self.search {
+            Search::Driver(search) => search,
+            _ => get_driver_tag::State::new(rq, self.hctx),
+        };
+        let step = search.step(cx);
+        self.search = match step {
+            Sub::Wait(_) => Search::Driver(search),
+            Sub::Done(_) => Search::No,
+        };
+        match step {
             Sub::Wait(next) => next,
             Sub::Done(true) => self.offer(),
             Sub::Done(false) => {
