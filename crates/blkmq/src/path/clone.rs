@@ -7,16 +7,16 @@
 //! queue, and the clone's end (`clone_end.rs`). Kernel: blk_mq_alloc_request(),
 //! blk_insert_cloned_request(), blk_mq_request_issue_directly() (6.1.192).
 
+use super::OwnedTags;
 use super::driver::is_stopped;
 use super::list::{busy_after, requeue_bookkeeping};
-use super::tag::{self, Identity, Search, search_driver};
+use super::tag::{self, Search, get_driver_tag, search_identity};
 use super::wait::wake_all;
-use super::{OwnedTags, TagStage};
 use crate::call::{Call, Inserts};
 use crate::elevator::Wanted;
 use crate::env::{Answer, TraceAction};
-use crate::request::{HctxId, IoContextId, Op, OpFlags, RequestId, Tag};
-use crate::step::{Cx, Next, Steps as _, Sub, labels};
+use crate::request::{HctxId, IoContextId, Op, OpFlags, RequestId};
+use crate::step::{Cx, Next, Steps as _, labels};
 use steps::steps;
 
 pub use alloc_request::State as AllocateClone;
@@ -59,21 +59,14 @@ fn alloc_requests(cx: &mut Cx<'_>, above: RequestId) -> Option<RequestId> {
             shallow = cx.q.elevator.limit_depth(asks);
         }
     }
-    let mut search: Search = Search::No;
     /// Take a tag, if there is one.
     at!(Tag);
-    loop {
-        match tag::search_identity(cx, &mut search, hctx, (shallow, false)) {
-            Sub::Wait(next) => at!(Tag, next),
-            Sub::Done(Identity::Got(bit)) => {
-                let rq = tag::adopt(cx, hctx, bit);
-                rq_ctx_init(cx, rq, above);
-                return Some(rq);
-            }
-            Sub::Done(Identity::GotRun { .. }) => unreachable!("clones are made one by one"),
-            Sub::Done(Identity::Full) => return None,
-        }
-    }
+    let Some(bit) = sub!(Tag, search_identity(hctx, None, shallow, false)) else {
+        return None;
+    };
+    let rq = tag::adopt(cx, hctx, bit);
+    rq_ctx_init(cx, rq, above);
+    Some(rq)
 }
 
 /// blk_insert_cloned_request() of one that was allocated in `hctx`. The answer in the CPU: `Ok`, the
@@ -112,7 +105,7 @@ fn request_issue_directly(cx: &mut Cx<'_>, rq: RequestId, hctx: HctxId) -> Answe
     if tag::wants_driver_tag(&cx.pool()[rq]) {
         /// Take a driver tag besides the scheduler's.
         at!(DriverTag);
-        if !sub!(DriverTag, search_driver(rq, hctx)) {
+        if !sub!(DriverTag, get_driver_tag(rq, hctx)) {
             let budget = cx.pool()[rq].budget.take();
             at!(Tell, budget.map_or(Next::Step, Next::PutBudget));
             return answer;
@@ -174,26 +167,9 @@ fn rq_ctx_init(cx: &mut Cx<'_>, rq: RequestId, above: RequestId) {
 }
 
 impl AllocateClone {
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        self.find::<alloc_requests::State>()?.search.stage()
-    }
-
     /// A driver tag that was found in a set that queues share, not yet stored in a request.
     pub(super) fn owned_tag(&self) -> Option<OwnedTags> {
-        let state = self.find::<alloc_requests::State>()?;
-        let Search::Found(Tag(bit)) = state.search else {
-            return None;
-        };
-        Some(OwnedTags {
-            hctx: state.hctx,
-            driver: Some(bit),
-            sched: None,
-        })
-    }
-}
-
-impl IssueClone {
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        self.find::<search_driver::State>()?.search.stage()
+        let hctx = self.find::<alloc_requests::State>()?.hctx;
+        Search::Identity(*self.find()?).owned_tag(hctx)
     }
 }

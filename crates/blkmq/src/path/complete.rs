@@ -6,11 +6,12 @@
 mod check;
 mod restart;
 
+use super::OwnedTags;
 use super::bio_end::ended;
 use super::flush::{self, Sequence};
-use super::tag::{self, TagMap};
+use super::sbitmap::TagMap;
+use super::tag;
 use super::wait::wake_all;
-use super::{OwnedTags, TagStage};
 use crate::call::Hook;
 use crate::env::TraceAction;
 use crate::names::labels;
@@ -133,8 +134,8 @@ impl CompletePath {
         (self.at == At::End).then_some(self.rq)
     }
 
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        self.put.as_ref().map(TagStage::of_put)
+    pub(super) fn stage(&self) -> Option<&'static str> {
+        self.put.map(|put| put.stage().name())
     }
 
     pub(super) fn owned_tags(&self) -> OwnedTags {

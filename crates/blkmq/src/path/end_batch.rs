@@ -5,9 +5,10 @@
 //! blk_mq_end_request_batch(), blk_mq_flush_tag_batch() in block/blk-mq.c,
 //! sbitmap_queue_clear_batch() in lib/sbitmap.c (6.1.192, 6.12.117).
 
-use super::tag::{self, TagMap};
+use super::may_queue;
+use super::sbitmap::TagMap;
+use super::tag;
 use super::wait::wake_all;
-use super::{TagStage, may_queue};
 use crate::call::Call;
 use crate::env::Cpu;
 use crate::list::QueueList;
@@ -68,8 +69,8 @@ impl EndBatchPath {
         }
     }
 
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        self.put.as_ref().map(TagStage::of_put)
+    pub(super) fn stage(&self) -> Option<&'static str> {
+        self.put.map(|put| put.stage().name())
     }
 
     pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {

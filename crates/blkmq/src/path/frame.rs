@@ -231,6 +231,9 @@ pub(crate) trait Path {
     fn label(&self) -> Label;
     /// Its queue. A path that turns to another one changes that of its `Cx`, too.
     fn queue(&self) -> QueueId;
+    /// The name of its stage within that label: of the search for a tag, or of a tag's free; none
+    /// if neither is in progress, or begins with the label.
+    fn stage(&self) -> Option<&'static str>;
     fn step(&mut self, cx: &mut Cx<'_>) -> Next;
     /// Panics unless, between two labels, the state of the path fits its next label, and its
     /// requests are in their places. Debug builds check after each label.
@@ -243,7 +246,7 @@ pub(crate) trait Path {
 
 /// Implements [`Path`] for a path with methods of these names.
 macro_rules! path {
-    ($($path:ty: $label:expr,)+) => {
+    ($($path:ty: $label:expr, $stage:expr,)+) => {
         $(impl Path for $path {
             fn label(&self) -> Label {
                 let label: fn(&$path) -> Label = $label;
@@ -252,6 +255,10 @@ macro_rules! path {
             #[inline]
             fn queue(&self) -> QueueId {
                 self.queue
+            }
+            fn stage(&self) -> Option<&'static str> {
+                let stage: fn(&$path) -> Option<&'static str> = $stage;
+                stage(self)
             }
             #[inline]
             fn step(&mut self, cx: &mut Cx<'_>) -> Next {
@@ -269,10 +276,10 @@ macro_rules! path {
 
 // A path of parts names its next label itself, since the parts have labels too.
 path! {
-    SubmitPath: SubmitPath::label,
-    CompletePath: |path| path.at.label(),
-    EndBatchPath: |path| path.at.label(),
-    TokenPath: |path| path.at.label(),
+    SubmitPath: SubmitPath::label, SubmitPath::stage,
+    CompletePath: |path| path.at.label(), CompletePath::stage,
+    EndBatchPath: |path| path.at.label(), EndBatchPath::stage,
+    TokenPath: |path| path.at.label(), TokenPath::stage,
 }
 
 impl Path for Frame {
@@ -282,6 +289,10 @@ impl Path for Frame {
 
     fn queue(&self) -> QueueId {
         self.queue()
+    }
+
+    fn stage(&self) -> Option<&'static str> {
+        self.stage()
     }
 
     #[inline]

@@ -4,9 +4,8 @@
 use super::list::{Stop, dispatch_rq_list, put_driver_tag};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
-use super::tag::search_driver;
 use super::timeout::wake_all_tags;
-use super::{Frame, RequeuePath, RunPath, TagStage};
+use super::{Frame, Path, RequeuePath, RunPath, of_path};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
 use crate::queue::BlkMq;
@@ -40,42 +39,17 @@ impl Frame {
 
     /// Position of its search for a tag, or of a tag's free, within the label; none if neither is
     /// in progress, or begins with this label.
-    pub fn tag_stage(&self) -> Option<TagStage> {
-        match self {
-            Frame::Submit(path) => path.tag_stage(),
-            Frame::Plug(path) => path.tag_stage(),
-            Frame::Issue(path) => path.tag_stage(),
-            Frame::Run(path) => path.tag_stage(),
-            Frame::Complete(path) => path.tag_stage(),
-            Frame::EndBatch(path) => path.tag_stage(),
+    pub fn stage(&self) -> Option<&'static str> {
+        let put = match self {
+            Frame::Run(path) => put_stage(path),
             Frame::RequeueRequest(path) => put_stage(path),
-            Frame::AllocateClone(path) => path.tag_stage(),
-            Frame::IssueClone(path) => path.tag_stage(),
-            Frame::Token(path) => path.tag_stage(),
             Frame::Timeout(path) => {
                 let wakes = path.find::<wake_all_tags::State>();
-                wakes.map(|state| TagStage::of_put(&state.put))
+                wakes.map(|state| state.put.stage().name())
             }
-            Frame::Insert(_)
-            | Frame::Flush(_)
-            | Frame::Requeue(_)
-            | Frame::Hook(_)
-            | Frame::Map(_)
-            | Frame::CloneEnd(_)
-            | Frame::MapEnd(_)
-            | Frame::MapBio(_)
-            | Frame::BioEnd(_)
-            | Frame::BioWork(_)
-            | Frame::Target(_)
-            | Frame::Wait(_)
-            | Frame::WakeUp(_)
-            | Frame::Suspend(_)
-            | Frame::RunQueues(_)
-            | Frame::Switch(_)
-            | Frame::SingleSubmit(_)
-            | Frame::SingleRun(_)
-            | Frame::SingleEnd(_) => None,
-        }
+            _ => None,
+        };
+        of_path!(self, path => Path::stage(path)).or(put)
     }
 
     /// Tags that this path holds and no request does; none for paths that hold none.
@@ -175,19 +149,12 @@ impl RunPath {
             no_tag: list.is_some_and(|list| list.stop == Stop::NoTag),
         }
     }
-
-    /// A search for a tag, or the free of one, in progress.
-    fn tag_stage(&self) -> Option<TagStage> {
-        let search = self.find::<search_driver::State>();
-        let search = search.and_then(|state| state.search.stage());
-        search.or(put_stage(self))
-    }
 }
 
 /// The free of a driver tag in progress.
-fn put_stage(path: &impl Steps) -> Option<TagStage> {
+fn put_stage(path: &impl Steps) -> Option<&'static str> {
     let put = path.find::<put_driver_tag::State>();
-    put.map(|state| TagStage::of_put(&state.put))
+    put.map(|state| state.put.stage().name())
 }
 
 /// The driver tag that is being freed.
