@@ -28,6 +28,7 @@ mod plug;
 mod requeue;
 mod run;
 mod run_queues;
+mod sbitmap;
 mod single;
 mod submit;
 mod suspend;
@@ -41,7 +42,7 @@ mod wait;
 pub use bio::MapBio;
 pub use bio_end::BioEnd;
 pub use bio_work::BioWorkPath;
-pub use clone::ClonePath;
+pub use clone::{AllocateClone, IssueClone};
 pub use clone_end::CloneEnd;
 pub use complete::CompletePath;
 pub use driver::CompleteOn;
@@ -63,15 +64,14 @@ pub use single::{SingleEnd, SingleRun, SingleSubmit};
 pub use submit::{Execute, SubmitPath};
 pub use suspend::{SuspendPath, Suspends};
 pub use switch::SwitchPath;
-pub use tag::TagStage;
 pub use target::TargetPath;
 pub use timeout::TimeoutPath;
 pub use token::TokenPath;
-pub use wait::WaitPath;
+pub use wait::{WaitPath, WakeUpPath};
 
 pub use crate::call::{
     BioEndOf, BioFrom, BioWork, Call, Event, Inserts, RunBy, RunHow, SingleEndHow, ThenUnplug,
-    ToTarget, Unplug, Wait,
+    ToTarget, Unplug,
 };
 pub use crate::plug::{Plug, PlugList};
 pub use crate::step::Next;

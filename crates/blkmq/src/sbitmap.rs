@@ -1,15 +1,12 @@
 //! The scalable bitmap of every tag map, and its wait queues.
 //!
-//! Operations on several shared words are small step machines ([`Get`], [`Put`]): one step, one
-//! word or one critical section. Not here: the meaning of a tag (`tags.rs`). Kernel: lib/sbitmap.c,
+//! Not here: the meaning of a tag (`tags.rs`); a search (`path/sbitmap`). Kernel: lib/sbitmap.c,
 //! include/linux/sbitmap.h (6.1.192, 6.12.117).
 
 mod countdown;
-mod get;
 mod put;
 mod resize;
 
-pub use get::{At as GetAt, Get, GetStep};
 pub use put::{At as PutAt, Put, PutStep, Woken};
 pub use resize::{At as ResizeAt, Resize, ResizeStep};
 
@@ -60,7 +57,7 @@ pub struct Sbitmap {
     pub batch_rule: BatchRule,
     /// Number of wait queues in the batch's computation: kernels have 8, a model may have fewer.
     pub batch_queues: u32,
-    hints: Vec<Hint>,
+    pub(crate) hints: Vec<Hint>,
     pub wait: Vec<WaitState>,
     /// Waiting entries of all queues.
     pub ws_active: Count,
@@ -301,8 +298,8 @@ impl Sbitmap {
 
     /// Bits of word `index` that a request limited to `shallow` may use; no limit if `None`.
     /// Kernel: __map_depth_with_shallow() (v6.12), sbitmap_get_shallow() (v6.1).
-    pub fn word_depth(&self, index: usize, shallow: Option<u32>) -> u32 {
-        let full = self.bits_of(index);
+    pub fn word_depth(&self, index: u32, shallow: Option<u32>) -> u32 {
+        let full = self.bits_of(index as usize);
         let Some(shallow) = shallow else { return full };
         match self.shallow_rule {
             ShallowDepth::PerWord => full.min(shallow),
@@ -311,9 +308,71 @@ impl Sbitmap {
                 let product = u64::from(full) * u64::from(shallow);
                 let depth = u64::from(self.depth());
                 let (share, remainder) = ((product / depth) as u32, product % depth);
-                share + u32::from(remainder >= (index as u64 + 1) * u64::from(full))
+                share + u32::from(remainder >= (u64::from(index) + 1) * u64::from(full))
             }
         }
+    }
+
+    /// A search of a word begins again at its first bit.
+    pub(crate) fn wraps(&self, shallow: Option<u32>) -> bool {
+        shallow.is_some() || !self.round_robin
+    }
+
+    /// __sbitmap_get_word(): takes a zero bit of a word, from `start` on.
+    pub(crate) fn get_in_word(
+        &self,
+        cpu: &mut Cpu,
+        index: u32,
+        start: u32,
+        shallow: Option<u32>,
+    ) -> Option<u32> {
+        let depth = self.word_depth(index, shallow);
+        if depth == 0 {
+            return None;
+        }
+        let candidates = u64::MAX >> (64 - depth);
+        let start = if start < depth { start } else { 0 };
+        let word = &self.words[index as usize].word;
+        let bit = word.acquire_zero(cpu, start, candidates, self.wraps(shallow))?;
+        debug_assert!(bit < depth, "bit {bit} of a word with {depth}");
+        debug_assert_eq!(word.peek() >> bit & 1, 1, "bit {bit} was taken");
+        Some(bit + (index << self.shift))
+    }
+
+    /// Under swap_lock: takes freed bits out of the word. True if there were.
+    ///
+    /// Deviation(D13): both words change in one step, though searches read them without the lock.
+    pub(crate) fn merge_freed(&self, cpu: &mut Cpu, index: u32) -> bool {
+        let word = &self.words[index as usize];
+        if word.cleared.load(cpu) == 0 {
+            return false;
+        }
+        let freed = word.cleared.swap(cpu, 0);
+        let before = word.word.fetch_and(cpu, !freed);
+        let taken = before & freed == freed || self.given_twice;
+        debug_assert!(taken, "a bit is given back that nobody had");
+        true
+    }
+
+    /// Takes a bit while nothing else runs.
+    pub(crate) fn take_any(&self, cpu: &mut Cpu) -> Option<u32> {
+        let (hint, words) = (self.hint_before(cpu), self.word_count());
+        let first = hint >> self.shift;
+        let bit = (0..words).find_map(|tried| {
+            let index = (first + tried) % words;
+            let swap = &self.words[index as usize].swap;
+            cpu.begin_label();
+            swap.acquire(cpu);
+            let mut bit = self.get_in_word(cpu, index, 0, None);
+            if bit.is_none() && self.merge_freed(cpu, index) {
+                bit = self.get_in_word(cpu, index, 0, None);
+            }
+            swap.release(cpu);
+            bit
+        });
+        cpu.begin_label();
+        self.hint_after(cpu, hint, bit);
+        bit
     }
 
     /// This CPU's hint, re-drawn when it no longer fits.
@@ -386,4 +445,4 @@ fn wake_batch(depth: u32, per_word: u32, rule: ShallowDepth, min_shallow: Option
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -18,7 +18,7 @@ use core::hash::{Hash, Hasher};
 use crate::config::{Config, Paths, Task};
 use blkmq::path::{
     BioWork, BioWorkPath, Execute, Frame, Label, Next, PlugPath, SubmitPath, SuspendPath, Suspends,
-    SwitchPath, TagStage, TimeoutPath, Unplug,
+    SwitchPath, TimeoutPath, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sector, Sectors};
@@ -42,14 +42,14 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ran {
     pub(crate) label: Label,
-    pub(crate) stage: Option<TagStage>,
+    pub(crate) stage: Option<&'static str>,
 }
 
 impl fmt::Display for Ran {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label.name())?;
         match self.stage {
-            Some(stage) => write!(f, " ({})", stage.name()),
+            Some(stage) => write!(f, " ({stage})"),
             None => Ok(()),
         }
     }

@@ -242,6 +242,10 @@ impl Emit<'_> {
                     self.queue
                 }
 
+                fn stage(&self) -> Option<&'static str> {
+                    crate::step::Steps::stage(self)
+                }
+
                 fn step(&mut self, #cx: #cx_type) -> crate::step::Next {
                     let step = crate::step::Steps::step(self, #cx);
                     #turns

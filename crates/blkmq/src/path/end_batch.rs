@@ -6,7 +6,8 @@
 //! sbitmap_queue_clear_batch() in lib/sbitmap.c (6.1.192, 6.12.117).
 
 use super::may_queue;
-use super::tag::{TagMap, put_tag};
+use super::sbitmap::TagMap;
+use super::tag::put_tag;
 use super::wait::wake_all;
 use crate::call::Call;
 use crate::list::QueueList;

@@ -3,10 +3,10 @@
 //! Above all paths: a new one has its variant, its arm and its line here.
 
 use super::{
-    BioEnd, BioWorkPath, CloneEnd, ClonePath, CompletePath, EndBatchPath, FlushPath, HookFrame,
-    InsertPath, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath, RequeueRequest, RunPath,
-    RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath,
-    TargetPath, TimeoutPath, TokenPath, WaitPath,
+    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, FlushPath, HookFrame,
+    InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath,
+    RequeueRequest, RunPath, RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath,
+    SuspendPath, SwitchPath, TargetPath, TimeoutPath, TokenPath, WaitPath, WakeUpPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
@@ -58,14 +58,17 @@ impl Call {
             Call::ResizeTokens { queue, map, depth } => {
                 take(Frame::Token(TokenPath::resize(queue, map, depth)));
             }
-            Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
+            Call::Wait { queue, event } => take(Frame::Wait(WaitPath::new(queue, event))),
+            Call::WakeUp { queue, which } => {
+                take(Frame::WakeUp(WakeUpPath::new(queue, which)));
+            }
             Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Issue(IssuePath::new(queue, rq))),
             Call::AllocateClone { queue, above } => {
-                take(Frame::Clone(ClonePath::allocate(queue, above)));
+                take(Frame::AllocateClone(AllocateClone::new(queue, above)));
             }
             Call::IssueClone { queue, rq, hctx } => {
-                take(Frame::Clone(ClonePath::issue(queue, rq, hctx)));
+                take(Frame::IssueClone(IssueClone::new(queue, rq, hctx)));
             }
             Call::GiveBack { queue, rq, after } => {
                 take(Frame::RequeueRequest(RequeueRequest::later(
@@ -112,8 +115,9 @@ pub enum Frame {
     Requeue(RequeuePath),
     RequeueRequest(RequeueRequest),
     Map(MapPath),
-    /// A clone of a request of a mapped queue: its allocation, or its issue.
-    Clone(ClonePath),
+    /// A clone of a request of a mapped queue is allocated.
+    AllocateClone(AllocateClone),
+    IssueClone(IssueClone),
     CloneEnd(CloneEnd),
     MapEnd(MapEnd),
     MapBio(MapBio),
@@ -124,6 +128,7 @@ pub enum Frame {
     /// A token of a scheduler: taken, freed, or another number of them.
     Token(TokenPath),
     Wait(WaitPath),
+    WakeUp(WakeUpPath),
     /// A suspension of a mapped device, or its resume.
     Suspend(SuspendPath),
     Switch(SwitchPath),
@@ -148,7 +153,8 @@ macro_rules! of_path {
             Frame::Flush($path) => $does,
             Frame::Requeue($path) => $does,
             Frame::RequeueRequest($path) => $does,
-            Frame::Clone($path) => $does,
+            Frame::AllocateClone($path) => $does,
+            Frame::IssueClone($path) => $does,
             Frame::Map($path) => $does,
             Frame::CloneEnd($path) => $does,
             Frame::MapEnd($path) => $does,
@@ -159,6 +165,7 @@ macro_rules! of_path {
             Frame::Hook($path) => $does,
             Frame::Token($path) => $does,
             Frame::Wait($path) => $does,
+            Frame::WakeUp($path) => $does,
             Frame::Suspend($path) => $does,
             Frame::Switch($path) => $does,
             Frame::Timeout($path) => $does,
@@ -224,6 +231,9 @@ pub(crate) trait Path {
     fn label(&self) -> Label;
     /// Its queue. A path that turns to another one changes that of its `Cx`, too.
     fn queue(&self) -> QueueId;
+    /// The name of its stage within that label: of the search for a tag, or of a tag's free; none
+    /// if neither is in progress, or begins with the label.
+    fn stage(&self) -> Option<&'static str>;
     fn step(&mut self, cx: &mut Cx<'_>) -> Next;
     /// Panics unless, between two labels, the state of the path fits its next label, and its
     /// requests are in their places. Debug builds check after each label.
@@ -236,7 +246,7 @@ pub(crate) trait Path {
 
 /// Implements [`Path`] for a path with methods of these names.
 macro_rules! path {
-    ($($path:ty: $label:expr,)+) => {
+    ($($path:ty: $label:expr, $stage:expr,)+) => {
         $(impl Path for $path {
             fn label(&self) -> Label {
                 let label: fn(&$path) -> Label = $label;
@@ -245,6 +255,10 @@ macro_rules! path {
             #[inline]
             fn queue(&self) -> QueueId {
                 self.queue
+            }
+            fn stage(&self) -> Option<&'static str> {
+                let stage: fn(&$path) -> Option<&'static str> = $stage;
+                stage(self)
             }
             #[inline]
             fn step(&mut self, cx: &mut Cx<'_>) -> Next {
@@ -262,10 +276,8 @@ macro_rules! path {
 
 // A path of parts names its next label itself, since the parts have labels too.
 path! {
-    SubmitPath: SubmitPath::label,
-    ClonePath: |path| path.at.label(),
-    TokenPath: |path| path.at.label(),
-    WaitPath: |path| path.at.label(),
+    SubmitPath: SubmitPath::label, SubmitPath::stage,
+    TokenPath: |path| path.at.label(), TokenPath::stage,
 }
 
 impl Path for Frame {
@@ -275,6 +287,10 @@ impl Path for Frame {
 
     fn queue(&self) -> QueueId {
         self.queue()
+    }
+
+    fn stage(&self) -> Option<&'static str> {
+        self.stage()
     }
 
     #[inline]

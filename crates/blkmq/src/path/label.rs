@@ -172,14 +172,8 @@ mod of_schedulers {
     crate::elevator::schedulers!(numbers);
 }
 
-/// Steps of fair shares of tags, within the labels of a way to a tag.
-pub use super::may_queue::At as TagShare;
-/// Steps of a search for a tag, within the labels of its path.
-pub use crate::sbitmap::GetAt as TagGet;
-/// Steps of the free of a tag.
+/// Steps of the free of a tag, within the labels of its path.
 pub use crate::sbitmap::PutAt as TagPut;
-/// Steps of a change of the number of tags.
-pub use crate::sbitmap::ResizeAt as TagResize;
 pub use labels_of_schedulers::*;
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! Kernel: blk_mq_dispatch_rq_list(), blk_mq_mark_tag_wait() in block/blk-mq.c (6.1.192, 6.12.117).
 //! Read next: `run.rs`, which calls this.
 
-use super::tag::{self, TagMap, put_tag, search_driver};
+use super::sbitmap::TagMap;
+use super::tag::{self, get_driver_tag, put_tag};
 use crate::call::Call;
 use crate::env::{Answer, TraceAction};
 use crate::list::QueueList;
@@ -12,7 +13,6 @@ use crate::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use crate::rules::{
     AfterRefusal, AskAfter, LastHint, PutBack, Recheck, Restart, TagWait, WaitEntry, WaitRetry,
 };
-use crate::sbitmap::WAIT_QUEUES;
 use crate::step::{Cx, Next, labels};
 use crate::tags::Waiter;
 use crate::time::Duration;
@@ -75,7 +75,7 @@ pub(super) fn dispatch_rq_list(
         if tag::wants_driver_tag(&cx.pool()[rq]) {
             /// Take a driver tag.
             at!(Tag);
-            let got = sub!(Tag, search_driver(rq, hctx));
+            let got = sub!(Tag, get_driver_tag(rq, hctx));
             if !sub!(mark_tag_wait(hctx, rq, got)) {
                 stop = Stop::NoTag;
                 /// No driver tag for the head: release its budget first.
@@ -96,7 +96,7 @@ pub(super) fn dispatch_rq_list(
             if !ahead {
                 /// Take a tag for the request after the head (v6.1).
                 at!(TagAhead);
-                ahead = sub!(TagAhead, search_driver(next, hctx));
+                ahead = sub!(TagAhead, get_driver_tag(next, hctx));
             }
         }
         /// The driver's answer.
@@ -227,7 +227,7 @@ fn mark_tag_wait(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, got: bool) -> boo
         cx.mb();
         /// Try once more; under the wait queue's lock, or after it before v4.19.
         at!(TagRetry);
-        return sub!(TagRetry, search_driver(rq, hctx));
+        return sub!(TagRetry, get_driver_tag(rq, hctx));
     }
     if cx.rules().restart.wait == TagWait::Nowhere {
         return false;
@@ -239,7 +239,7 @@ fn mark_tag_wait(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, got: bool) -> boo
     }
     let ws_index: u32 = next_wait_queue(cx, hctx);
     /// Add the entry to the wait queue.
-    lock!(TagLine, ws_lock(cx, hctx, ws_index));
+    lock!(TagLine, TagMap::Driver(hctx).wait_lock(cx, ws_index));
     let ws = &cx.set().driver_of(hctx).wait[ws_index as usize];
     if cx.hctx(hctx).dispatch_wait.test_and_set(cx.cpu) {
         // Another run of the hctx was first.
@@ -253,7 +253,7 @@ fn mark_tag_wait(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, got: bool) -> boo
     // Pairs with the barrier between freeing a tag and looking for waiters.
     cx.mb();
     at!(TagRetry);
-    let got: bool = sub!(TagRetry, search_driver(rq, hctx));
+    let got: bool = sub!(TagRetry, get_driver_tag(rq, hctx));
     let leaves = got && cx.rules().restart.entry != WaitEntry::Kept;
     if cx.rules().restart.retry == WaitRetry::UnderLock {
         if leaves {
@@ -277,7 +277,7 @@ fn leave_wait_queue(cx: &mut Cx<'_>, hctx: HctxId) {
     if cx.hctx(hctx).dispatch_wait.test(cx.cpu) {
         let ws_index: u32 = cx.hctx(hctx).dispatch_ws_index.get();
         /// Remove the entry, unless it was woken.
-        lock!(TagLeave, ws_lock(cx, hctx, ws_index));
+        lock!(TagLeave, TagMap::Driver(hctx).wait_lock(cx, ws_index));
         if cx.rules().restart.entry != WaitEntry::Kept {
             remove_entry(cx, hctx, ws_index);
         }
@@ -379,12 +379,6 @@ fn entry(rules: Restart, queue: QueueId, hctx: HctxId) -> Waiter {
         hctx,
         exclusive,
     }
-}
-
-/// The lock of one of the wait queues of an hctx's driver tags.
-fn ws_lock(cx: &Cx<'_>, hctx: HctxId, ws_index: u32) -> Next {
-    let first = cx.set().driver_index(hctx) * WAIT_QUEUES;
-    cx.lock(LockKind::DriverWait, first as u32 + ws_index)
 }
 
 /// Whether the run needs to know that a request of the list was issued.

@@ -8,138 +8,86 @@ use crate::names::stages;
 use crate::queue::{LockKind, RequestQueue};
 use crate::request::HctxId;
 use crate::rules::{ActiveCount, Fix};
-use crate::step::{Cx, Next, Sub};
+use crate::step::Cx;
 use crate::tags::TagSet;
+use steps::steps;
 
 /// Tags that every user may have, whatever the number of users.
 const SHARE_MIN: u32 = 4;
 
-stages! {
-/// Position within the fair share of a search for a tag.
-pub enum At in "tag-share" {
-    /// Is the hctx a user of its tags?
-    Known,
-    /// Make it one, unless another CPU has.
-    Join,
-    /// Under the lock of the tag map: count it, and spread wake-ups over one user more.
-    Count,
-    /// Without that lock: count it.
-    CountAlone,
-    /// Spread wake-ups over the users that were counted.
-    Spread,
-    /// hctx_may_queue(): is the hctx a user (still)? If not, it has no limit.
-    Active,
-    /// How many users are there?
-    Users,
-    /// How many tags does this user have?
-    Share,
-    /// After the search: count the tag that it found.
-    Taken,
-}
-}
-
-/// The steps before the search for a tag: blk_mq_tag_busy() once an allocation, hctx_may_queue()
-/// before each search.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct MayQueue {
-    at: At,
-    users: u32,
-}
-
-impl Default for MayQueue {
-    fn default() -> MayQueue {
-        MayQueue {
-            at: At::Known,
-            users: 0,
-        }
+/// blk_mq_tag_busy(): makes the hctx a user of its tags.
+#[steps(stages)]
+fn tag_busy(cx: &mut Cx<'_>, hctx: HctxId) {
+    if user(cx.q, cx.set(), hctx).0.test(cx.cpu) {
+        return;
     }
-}
-
-impl MayQueue {
-    /// Only hctx_may_queue(): for the further searches of an allocation.
-    pub(super) fn again() -> MayQueue {
-        MayQueue {
-            at: At::Active,
-            users: 0,
-        }
+    /// Make the hctx a user of its tags, unless another CPU has.
+    at!(Join);
+    if user(cx.q, cx.set(), hctx).0.test_and_set(cx.cpu) {
+        return;
     }
-
-    pub(super) fn stage(self) -> At {
-        self.at
-    }
-
-    /// One step; only for sets that queues share. At its end: true if the search may begin, false
-    /// if the queue has used its share.
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>, hctx: HctxId) -> Sub<bool> {
+    if cx.rules().fixes.has(Fix::UsersLock) {
+        /// Under the lock of the tag map: count it, and spread wake-ups over one user more.
+        lock!(
+            Count,
+            cx.lock(LockKind::Tags, cx.set().driver_index(hctx) as u32)
+        );
         let set = cx.set();
         let map = set.driver_index(hctx);
-        match self.at {
-            At::Known => {
-                let known = user(cx.q, set, hctx).0.test(cx.cpu);
-                self.to(if known { At::Active } else { At::Join })
-            }
-            At::Join => {
-                if user(cx.q, set, hctx).0.test_and_set(cx.cpu) {
-                    return self.to(At::Active);
-                }
-                if !cx.rules().fixes.has(Fix::UsersLock) {
-                    return self.to(At::CountAlone);
-                }
-                self.at = At::Count;
-                Sub::Wait(cx.lock(LockKind::Tags, map as u32))
-            }
-            At::Count => {
-                let users = set.active_queues[map].add_return(cx.cpu, 1);
-                debug_assert!(users > 0, "a user joined");
-                set.driver[map].share_wake_batch(users as u32);
-                set.locks[map].release(cx.cpu);
-                self.to(At::Active)
-            }
-            At::CountAlone => {
-                self.users = set.active_queues[map].add_return(cx.cpu, 1) as u32;
-                self.to(At::Spread)
-            }
-            At::Spread => {
-                set.driver[map].share_wake_batch(self.users);
-                self.to(At::Active)
-            }
-            At::Active => {
-                // "Don't try dividing an ant."
-                if set.driver[map].depth() == 1 || !user(cx.q, set, hctx).0.test(cx.cpu) {
-                    return self.end(Sub::Done(true));
-                }
-                self.to(At::Users)
-            }
-            At::Users => {
-                self.users = set.active_queues[map].read(cx.cpu) as u32;
-                if self.users == 0 {
-                    return self.end(Sub::Done(true));
-                }
-                self.to(At::Share)
-            }
-            At::Share => {
-                let share = set.driver[map].depth().div_ceil(self.users);
-                let has = user(cx.q, set, hctx).1.read(cx.cpu) as u32;
-                let full = has >= share.max(SHARE_MIN);
-                self.end(if full {
-                    Sub::Done(false)
-                } else {
-                    Sub::Done(true)
-                })
-            }
-            At::Taken => unreachable!("a request with a tag asks for no share"),
-        }
+        let users = set.active_queues[map].add_return(cx.cpu, 1);
+        debug_assert!(users > 0, "a user joined");
+        set.driver[map].share_wake_batch(users as u32);
+        set.locks[map].release(cx.cpu);
+    } else {
+        /// Without that lock: count it.
+        at!(CountAlone);
+        let count = &cx.set().active_queues[cx.set().driver_index(hctx)];
+        let users: u32 = count.add_return(cx.cpu, 1) as u32;
+        /// Spread wake-ups over the users that were counted.
+        at!(Spread);
+        cx.set().driver_of(hctx).share_wake_batch(users);
     }
+}
 
-    fn to(&mut self, at: At) -> Sub<bool> {
-        self.at = at;
-        Sub::Wait(Next::Step)
+/// hctx_may_queue(), in a set that queues share: false if the queue has used its share. `again`:
+/// not before the first search of an allocation, which calls blk_mq_tag_busy().
+#[steps(stages)]
+pub(super) fn hctx_may_queue(cx: &mut Cx<'_>, hctx: HctxId, again: bool) -> bool {
+    if !again {
+        sub!(tag_busy(hctx));
+        /// hctx_may_queue(): is the hctx a user (still)? If not, it has no limit.
+        at!(Active);
     }
+    let set = cx.set();
+    // "Don't try dividing an ant."
+    if set.driver_of(hctx).depth() == 1 || !user(cx.q, set, hctx).0.test(cx.cpu) {
+        return true;
+    }
+    /// How many users are there?
+    at!(Users);
+    let count = &cx.set().active_queues[cx.set().driver_index(hctx)];
+    let users: u32 = count.read(cx.cpu) as u32;
+    if users == 0 {
+        return true;
+    }
+    /// How many tags does this user have?
+    at!(Share);
+    let set = cx.set();
+    let share = set.driver_of(hctx).depth().div_ceil(users);
+    let has = user(cx.q, set, hctx).1.read(cx.cpu) as u32;
+    has < share.max(SHARE_MIN)
+}
 
-    fn end(&mut self, step: Sub<bool>) -> Sub<bool> {
-        *self = MayQueue::default();
-        step
-    }
+/// __blk_mq_inc_active_requests(), after a search.
+#[steps(stages)]
+pub(super) fn inc_active_requests(cx: &mut Cx<'_>, hctx: HctxId) {
+    /// After the search: count the tag that it found.
+    at!(Taken);
+    count(cx, hctx, 1);
+}
+
+stages! {
+    enum At in "tag-share" of tag_busy hctx_may_queue inc_active_requests
 }
 
 /// Counts a request that got a driver tag, or freed it.

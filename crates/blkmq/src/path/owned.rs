@@ -4,8 +4,8 @@
 use super::list::{Stop, dispatch_rq_list};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
-use super::tag::{put_tag, search_driver};
-use super::{Frame, RequeuePath, RunPath, TagStage};
+use super::tag::put_tag;
+use super::{Frame, Path, RequeuePath, RunPath, of_path};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
 use crate::queue::BlkMq;
@@ -39,37 +39,16 @@ impl Frame {
 
     /// Position of its search for a tag, or of a tag's free, within the label; none if neither is
     /// in progress, or begins with this label.
-    pub fn tag_stage(&self) -> Option<TagStage> {
-        match self {
-            Frame::Submit(path) => path.tag_stage(),
-            Frame::Plug(path) => path.tag_stage(),
-            Frame::Issue(path) => path.tag_stage(),
-            Frame::Run(path) => path.tag_stage(),
+    pub fn stage(&self) -> Option<&'static str> {
+        let put = match self {
+            Frame::Run(path) => put_tag::State::stage_in(path),
             Frame::Complete(path) => put_tag::State::stage_in(path),
             Frame::EndBatch(path) => put_tag::State::stage_in(path),
             Frame::RequeueRequest(path) => put_tag::State::stage_in(path),
-            Frame::Clone(path) => path.tag_stage(),
-            Frame::Token(path) => path.tag_stage(),
             Frame::Timeout(path) => put_tag::State::stage_in(path),
-            Frame::Insert(_)
-            | Frame::Flush(_)
-            | Frame::Requeue(_)
-            | Frame::Hook(_)
-            | Frame::Map(_)
-            | Frame::CloneEnd(_)
-            | Frame::MapEnd(_)
-            | Frame::MapBio(_)
-            | Frame::BioEnd(_)
-            | Frame::BioWork(_)
-            | Frame::Target(_)
-            | Frame::Wait(_)
-            | Frame::Suspend(_)
-            | Frame::RunQueues(_)
-            | Frame::Switch(_)
-            | Frame::SingleSubmit(_)
-            | Frame::SingleRun(_)
-            | Frame::SingleEnd(_) => None,
-        }
+            _ => None,
+        };
+        of_path!(self, path => Path::stage(path)).or(put)
     }
 
     /// Tags that this path holds and no request does; none for paths that hold none.
@@ -79,9 +58,10 @@ impl Frame {
             Frame::Run(path) => put_tag::State::freed_by(path),
             Frame::RequeueRequest(path) => put_tag::State::freed_by(path),
             Frame::Submit(path) => path.owned_tag(),
-            Frame::Clone(path) => path.owned_tag(),
+            Frame::AllocateClone(path) => path.owned_tag(),
             // Requests of a batch keep their tags until these are freed.
-            Frame::EndBatch(_)
+            Frame::IssueClone(_)
+            | Frame::EndBatch(_)
             | Frame::Plug(_)
             | Frame::Issue(_)
             | Frame::Insert(_)
@@ -97,6 +77,7 @@ impl Frame {
             | Frame::Target(_)
             | Frame::Token(_)
             | Frame::Wait(_)
+            | Frame::WakeUp(_)
             | Frame::Suspend(_)
             | Frame::RunQueues(_)
             | Frame::Switch(_)
@@ -166,12 +147,5 @@ impl RunPath {
             moved: list.is_some_and(|list| list.moved),
             no_tag: list.is_some_and(|list| list.stop == Stop::NoTag),
         }
-    }
-
-    /// A search for a tag, or the free of one, in progress.
-    fn tag_stage(&self) -> Option<TagStage> {
-        let search = self.find::<search_driver::State>();
-        let search = search.and_then(|state| state.search.stage());
-        search.or(put_tag::State::stage_in(self))
     }
 }

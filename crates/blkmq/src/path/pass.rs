@@ -6,7 +6,7 @@
 
 use super::list::{Dispatched, dispatch_rq_list};
 use super::run_queues::SqHctx;
-use super::tag::search_driver;
+use super::tag::get_driver_tag;
 use crate::elevator::dispatch_request;
 use crate::env::{Answer, NotState};
 use crate::list::QueueList;
@@ -85,7 +85,7 @@ pub(super) fn do_dispatch_sched(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
                 /// Take a driver tag for it.
                 at!(Tag);
                 // A request without one stays in the list: blk_mq_dispatch_rq_list() waits for one.
-                if !sub!(Tag, search_driver(rq, cx.pool()[rq].hctx)) {
+                if !sub!(Tag, get_driver_tag(rq, cx.pool()[rq].hctx)) {
                     break;
                 }
             }

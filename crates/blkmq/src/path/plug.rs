@@ -6,11 +6,10 @@
 
 mod list;
 
-use super::TagStage;
 use super::driver::is_stopped;
 use super::insert::insert_ctx;
 use super::list::{busy_after, requeue_bookkeeping};
-use super::tag::{self, search_driver};
+use super::tag::{self, get_driver_tag};
 use super::wait::wake_all;
 use crate::call::{Call, Inserts, ThenRun, Unplug};
 use crate::elevator::{OwnedByInsert, insert_requests};
@@ -367,7 +366,7 @@ fn request_issue_directly(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, last: bo
     if tag::wants_driver_tag(&cx.pool()[rq]) {
         /// Take a driver tag, then offer it.
         at!(Tag);
-        if !sub!(Tag, search_driver(rq, hctx)) {
+        if !sub!(Tag, get_driver_tag(rq, hctx)) {
             let token = cx.pool()[rq].budget.take();
             /// Release the budget.
             ask!(NoTag, token.map_or(Next::Step, Next::PutBudget));
@@ -468,19 +467,11 @@ impl IssuePath {
     pub(super) fn in_section(&self) -> bool {
         is_in_section(self.label())
     }
-
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        self.find::<search_driver::State>()?.search.stage()
-    }
 }
 
 impl PlugPath {
     pub(super) fn in_section(&self) -> bool {
         is_in_section(self.label())
-    }
-
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        self.find::<search_driver::State>()?.search.stage()
     }
 
     /// It offers a whole plug: the driver takes a request together with those that follow, up to

@@ -11,7 +11,8 @@ mod tagwait;
 
 use super::bio_end::ended;
 use super::plug::PLUG_FLUSH_SECTORS;
-use super::tag::{Search, identity_map, shares_tags};
+use super::sbitmap::{TagMap, sbitmap_queue_get_batch};
+use super::tag::{Search, identity_map, search_identity, shares_tags};
 use super::wait::wake_all;
 use crate::call::{Call, Inserts, ThenRun, Unplug};
 use crate::env::{Answer, Cpu, TraceAction};
@@ -20,7 +21,7 @@ use crate::plug::Plug;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{BioPlug, DirectIssue, Fix, FlushData, NoMerges, PlugOrder, Stamp};
-use crate::sbitmap::{Get, Put};
+use crate::sbitmap::Put;
 use crate::step::{Cx, Next, Steps as _, Traced, trace, trace_rq};
 use crate::time::SimTime;
 use crate::{elevator, merge};
@@ -367,12 +368,19 @@ impl SubmitPath {
         if !self.batch {
             self.search = match shared {
                 true => Search::No,
-                false => Search::Map(Get::start(map, cx.cpu, shallow)),
+                false => {
+                    let hint = Some(map.hint_before(cx.cpu));
+                    Search::Identity(search_identity::State::new(self.hctx, hint, shallow, false))
+                }
             };
             self.at = At::Tag;
             return;
         }
-        self.search = Search::Map(Get::batch(map, cx.cpu, ahead));
+        let (tags, hint) = (
+            TagMap::of_requests(cx.q, self.hctx),
+            map.hint_before(cx.cpu),
+        );
+        self.search = Search::Batch(sbitmap_queue_get_batch::State::new(tags, hint, ahead));
         self.at = At::TagBatch;
     }
 

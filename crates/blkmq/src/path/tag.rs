@@ -3,140 +3,105 @@
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
 use super::OwnedTags;
-use super::label::{TagGet, TagPut, TagResize, TagShare};
-use super::may_queue::{self, MayQueue};
+use super::may_queue::{self, hctx_may_queue, inc_active_requests};
 use super::run::wake;
+use super::sbitmap::{GetAt as At, TagMap, sbitmap_get, sbitmap_queue_get_batch};
 use crate::elevator::{TagMapSize, Wanted};
 use crate::env::Cpu;
-use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
-use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, Woken};
-use crate::step::{Cx, Next, Steps, Sub, lock};
+use crate::sbitmap::{Put, PutStep, Sbitmap, Woken};
+use crate::step::{Cx, Next, Steps};
 use crate::tags::Waiter;
 use steps::steps;
 
-/// The most words of one map, for the numbers of locks.
-use crate::queue::WORDS_MAX;
-
+/// A search of a path that steps it itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Search {
     /// No search in progress.
     #[default]
     No,
-    /// First the fair share, where queues share the tags.
-    MayQueue(MayQueue),
-    Map(Get),
-    /// This tag was found in a set that queues share, and is not counted yet.
-    Found(Tag),
-}
-
-/// Position of a tag's allocation or free within its label.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum TagStage {
-    /// Before and after the search, where queues share the tags.
-    Share(TagShare),
-    Get(TagGet),
-    /// The free of a tag, and the wake-up of its waiters.
-    Put(TagPut),
-    Resize(TagResize),
-}
-
-impl TagStage {
-    /// Its name: `tag-get.search`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TagStage::Share(at) => at.name(),
-            TagStage::Get(at) => at.name(),
-            TagStage::Put(at) => at.name(),
-            TagStage::Resize(at) => at.name(),
-        }
-    }
-
-    /// Of a tag that is freed.
-    pub(super) fn of_put(put: &Put) -> TagStage {
-        TagStage::Put(put.stage())
-    }
+    Identity(search_identity::State),
+    Batch(sbitmap_queue_get_batch::State),
 }
 
 impl Search {
-    /// The next step; none if the search begins with it.
-    pub(super) fn stage(&self) -> Option<TagStage> {
+    pub(super) fn stage(&self) -> Option<&'static str> {
         match self {
             Search::No => None,
-            Search::MayQueue(may_queue) => Some(TagStage::Share(may_queue.stage())),
-            Search::Map(get) => Some(TagStage::Get(get.stage())),
-            Search::Found(_) => Some(TagStage::Share(TagShare::Taken)),
+            Search::Identity(search) => search.stage(),
+            Search::Batch(search) => search.stage(),
         }
     }
-}
 
-/// One step of a search for a driver tag for `rq`: begins it if none is in progress, and drops it
-/// at its end: true with a tag. A request that has its tag and does not count yet is only counted.
-pub(super) fn search_driver(
-    cx: &mut Cx<'_>,
-    search: &mut Search,
-    rq: RequestId,
-    hctx: HctxId,
-) -> Sub<bool> {
-    let set = cx.set();
-    if matches!(search, Search::No) {
-        *search = match (cx.pool()[rq].tag, set.queue_shared()) {
-            (Some(tag), _) => Search::Found(tag),
-            (None, true) => Search::MayQueue(MayQueue::default()),
-            (None, false) => Search::Map(Get::start(set.driver_of(hctx), cx.cpu, None)),
+    /// A driver tag that was found in a set that queues share, not yet stored in a request.
+    pub(super) fn owned_tag(&self, hctx: HctxId) -> Option<OwnedTags> {
+        let Search::Identity(search) = self else {
+            return None;
         };
+        search.bit.map(|bit| OwnedTags {
+            hctx,
+            driver: Some(bit),
+            sched: None,
+        })
     }
-    let step = match search {
-        Search::Map(get) => match get.step(set.driver_of(hctx), cx.cpu) {
-            GetStep::Step => return Sub::Wait(Next::Step),
-            GetStep::Lock(word) => {
-                let index = set.driver_index(hctx) as u32 * WORDS_MAX + word;
-                return Sub::Wait(cx.lock(LockKind::DriverSwap, index));
-            }
-            GetStep::Got(bit) => {
-                let before = cx.pool()[rq].tag.replace(Tag(bit));
-                debug_assert_eq!(before, None, "{rq:?} has a driver tag");
-                if set.queue_shared() {
-                    *search = Search::Found(Tag(bit));
-                    return Sub::Wait(Next::Step);
-                }
-                Sub::Done(true)
-            }
-            GetStep::GotRun { .. } => unreachable!("driver tags are taken one by one"),
-            GetStep::Full => Sub::Done(false),
-        },
-        Search::MayQueue(may_queue) => match may_queue.step(cx, hctx) {
-            Sub::Wait(next) => return Sub::Wait(next),
-            Sub::Done(false) => Sub::Done(false),
-            Sub::Done(true) => {
-                *search = Search::Map(Get::start(set.driver_of(hctx), cx.cpu, None));
-                return Sub::Wait(Next::Step);
-            }
-        },
-        Search::No => unreachable!("a search has begun"),
-        Search::Found(_) => {
-            may_queue::count(cx, hctx, 1);
-            cx.pool()[rq].uncounted = false;
-            Sub::Done(true)
-        }
-    };
-    *search = Search::No;
-    step
 }
 
-/// What a search for the tag of a new request has found.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Identity {
-    Got(u32),
-    /// Several tags of one word of the map.
-    GotRun {
-        /// First tag of the word.
-        first: u32,
-        bits: u64,
-    },
-    /// No tag is free.
-    Full,
+/// blk_mq_get_driver_tag(): false if none is free. A request that has its tag and does not count
+/// yet is only counted.
+#[steps(stages)]
+pub(super) fn get_driver_tag(cx: &mut Cx<'_>, rq: RequestId, hctx: HctxId) -> bool {
+    if cx.pool()[rq].tag.is_some() {
+        may_queue::count(cx, hctx, 1);
+        cx.pool()[rq].uncounted = false;
+        return true;
+    }
+    // __blk_mq_alloc_driver_tag()
+    if cx.set().queue_shared() && !sub!(hctx_may_queue(hctx, false)) {
+        return false;
+    }
+    let hint: u32 = cx.set().driver_of(hctx).hint_before(cx.cpu);
+    if cx.set().queue_shared() {
+        at!(Search);
+    }
+    let Some(bit) = sub!(sbitmap_get(TagMap::Driver(hctx), hint, None)) else {
+        return false;
+    };
+    let before = cx.pool()[rq].tag.replace(Tag(bit));
+    debug_assert_eq!(before, None, "it has a driver tag");
+    if cx.set().queue_shared() {
+        sub!(inc_active_requests(hctx));
+        cx.pool()[rq].uncounted = false;
+    }
+    true
+}
+
+/// __blk_mq_get_tag(): the tag of a new request, the scheduler's, or the driver's without one, from
+/// the first `shallow` of each word. `hint`: this CPU's, if it was read already. `again`: not the
+/// first search of its allocation.
+#[steps(stages)]
+pub(super) fn search_identity(
+    cx: &mut Cx<'_>,
+    hctx: HctxId,
+    hint: Option<u32>,
+    shallow: Option<u32>,
+    again: bool,
+) -> Option<u32> {
+    if shares_tags(cx.mq, cx.q) && !sub!(hctx_may_queue(hctx, again)) {
+        return None;
+    }
+    let map = identity_map(cx.mq, cx.q, hctx);
+    let from: u32 = hint.unwrap_or_else(|| map.hint_before(cx.cpu));
+    if shares_tags(cx.mq, cx.q) {
+        at!(Search);
+    }
+    let tags = TagMap::of_requests(cx.q, hctx);
+    let bit: Option<u32> = sub!(sbitmap_get(tags, from, shallow));
+    if bit.is_some() && shares_tags(cx.mq, cx.q) && counts_with_tag(cx.q) {
+        sub!(inc_active_requests(hctx));
+    }
+    bit
 }
 
 /// The limit_depth() arguments of a request with a bio; none if it will not enter the scheduler.
@@ -157,64 +122,6 @@ pub(super) fn wanted(
             nr_requests: q.settings.nr_requests,
         },
     })
-}
-
-/// One step of a search for the tag of a new request: the scheduler's, or the driver's without one.
-/// Begins the search if none is in progress, over the first `shallow` tags of each word, and drops
-/// it at its end. `again`: not the first one of its allocation.
-pub(super) fn search_identity(
-    cx: &mut Cx<'_>,
-    search: &mut Search,
-    hctx: HctxId,
-    (shallow, again): (Option<u32>, bool),
-) -> Sub<Identity> {
-    let map = identity_map(cx.mq, cx.q, hctx);
-    let shared = shares_tags(cx.mq, cx.q);
-    if matches!(search, Search::No) {
-        *search = match shared {
-            true if again => Search::MayQueue(MayQueue::again()),
-            true => Search::MayQueue(MayQueue::default()),
-            false => Search::Map(Get::start(map, cx.cpu, shallow)),
-        };
-    }
-    let step = match search {
-        Search::Map(get) => get.step(map, cx.cpu),
-        Search::MayQueue(may_queue) => match may_queue.step(cx, hctx) {
-            Sub::Wait(next) => return Sub::Wait(next),
-            Sub::Done(false) => GetStep::Full,
-            Sub::Done(true) => {
-                *search = Search::Map(Get::start(map, cx.cpu, None));
-                return Sub::Wait(Next::Step);
-            }
-        },
-        &mut Search::Found(Tag(bit)) => {
-            may_queue::count(cx, hctx, 1);
-            *search = Search::No;
-            return Sub::Done(Identity::Got(bit));
-        }
-        Search::No => unreachable!("a search has begun"),
-    };
-    let kind = match cx.q.has_elevator() {
-        true => LockKind::SchedSwap,
-        false => LockKind::DriverSwap,
-    };
-    match step {
-        GetStep::Step => return Sub::Wait(Next::Step),
-        GetStep::Lock(word) => {
-            let index = identity_index(cx.mq, cx.q, hctx) as u32;
-            return Sub::Wait(cx.lock(kind, index * WORDS_MAX + word));
-        }
-        GetStep::Got(bit) if shared && counts_with_tag(cx.q) => {
-            *search = Search::Found(Tag(bit));
-            return Sub::Wait(Next::Step);
-        }
-        GetStep::Got(_) | GetStep::GotRun { .. } | GetStep::Full => *search = Search::No,
-    }
-    match step {
-        GetStep::Got(bit) => Sub::Done(Identity::Got(bit)),
-        GetStep::GotRun { first, bits } => Sub::Done(Identity::GotRun { first, bits }),
-        _ => Sub::Done(Identity::Full),
-    }
 }
 
 /// Takes the slot of an identifying tag that was found.
@@ -286,15 +193,6 @@ pub(super) fn identity_index(mq: &BlkMq, q: &RequestQueue, hctx: HctxId) -> usiz
     }
 }
 
-/// The map of a tag to be freed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum TagMap {
-    /// Driver tags of this hctx.
-    Driver(HctxId),
-    /// Scheduler tags of this hctx.
-    Sched(HctxId),
-}
-
 /// blk_mq_put_tag(), with the wake-up of waiters.
 #[steps]
 pub(super) fn put_tag(cx: &mut Cx<'_>, tags: TagMap, mut put: Put) {
@@ -305,9 +203,9 @@ pub(super) fn put_tag(cx: &mut Cx<'_>, tags: TagMap, mut put: Put) {
 
 impl put_tag::State {
     /// The free of a tag that this path runs.
-    pub(super) fn stage_in(path: &impl Steps) -> Option<TagStage> {
+    pub(super) fn stage_in(path: &impl Steps) -> Option<&'static str> {
         let state = path.find::<put_tag::State>()?;
-        Some(TagStage::Put(state.put.stage()))
+        Some(state.put.stage().name())
     }
 
     /// The tag that this path frees, while its bit is set.
@@ -315,18 +213,24 @@ impl put_tag::State {
         let state = path.find::<put_tag::State>()?;
         let bit = state.put.owned_bit();
         bit?;
-        Some(match state.tags {
-            TagMap::Driver(hctx) => OwnedTags {
+        let none = OwnedTags {
+            hctx: HctxId(0),
+            driver: None,
+            sched: None,
+        };
+        match state.tags {
+            TagMap::Driver(hctx) => Some(OwnedTags {
                 hctx,
                 driver: bit,
-                sched: None,
-            },
-            TagMap::Sched(hctx) => OwnedTags {
+                ..none
+            }),
+            TagMap::Sched(hctx) => Some(OwnedTags {
                 hctx,
-                driver: None,
                 sched: bit,
-            },
-        })
+                ..none
+            }),
+            TagMap::Token(_) => None,
+        }
     }
 }
 
@@ -347,6 +251,7 @@ pub(super) fn step_put(
         }
         TagMap::Driver(hctx) => set.driver_of(hctx),
         TagMap::Sched(hctx) => q.sched_of(hctx),
+        TagMap::Token(map) => &q.tokens[usize::from(map)].map,
     };
     let out = |cpu: &mut Cpu, waiter| match waiter {
         // A task that has found a tag runs, though it may still have an entry: it is passed over.
@@ -363,45 +268,8 @@ pub(super) fn step_put(
     };
     match put.step(tags, q.settings.rules.wake_scan, cpu, out) {
         PutStep::Step => Some(Next::Step),
-        PutStep::Lock(ws) => {
-            let (kind, index) = match map {
-                TagMap::Driver(hctx) => (LockKind::DriverWait, set.driver_index(hctx)),
-                TagMap::Sched(hctx) => (LockKind::SchedWait, q.sched_index(hctx)),
-            };
-            Some(lock(queue, kind, (index * WAIT_QUEUES) as u32 + ws))
-        }
+        PutStep::Lock(ws_index) => Some(map.wait_lock(&Cx::of(mq, queue, cpu), ws_index)),
         PutStep::Done if set.queue_shared() && put.is_left_to_count() => Some(Next::Step),
         PutStep::Done => None,
-    }
-}
-
-/// A search for a driver tag, in progress.
-pub(super) mod search_driver {
-    use super::{HctxId, RequestId, Search};
-    use crate::step::{Cx, Steps, Sub};
-
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-    pub(in crate::path) struct State {
-        pub(in crate::path) search: Search,
-        rq: RequestId,
-        hctx: HctxId,
-    }
-
-    impl State {
-        pub(in crate::path) fn new(rq: RequestId, hctx: HctxId) -> State {
-            State {
-                search: Search::No,
-                rq,
-                hctx,
-            }
-        }
-    }
-
-    impl Steps for State {
-        type Done = bool;
-
-        fn step(&mut self, cx: &mut Cx<'_>) -> Sub<bool> {
-            super::search_driver(cx, &mut self.search, self.rq, self.hctx)
-        }
     }
 }

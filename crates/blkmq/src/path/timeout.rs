@@ -8,7 +8,8 @@
 //! blk_add_timer() in block/blk-timeout.c (6.1.192, 6.12.117).
 
 use super::may_queue;
-use super::tag::{TagMap, put_tag};
+use super::sbitmap::TagMap;
+use super::tag::put_tag;
 use super::wait::wake_all;
 use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, LockKind, RequestQueue};

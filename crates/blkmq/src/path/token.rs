@@ -6,15 +6,15 @@
 //! rq_clear_domain_token() in block/kyber-iosched.c, sbitmap_add_wait_queue(),
 //! sbitmap_del_wait_queue() in lib/sbitmap.c (6.1.192, 6.12.117).
 
-use super::TagStage;
 use super::run::wake;
+use super::sbitmap::{TagMap, sbitmap_get};
 use crate::call::Token;
 use crate::env::{Answer, Cpu};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue, TokenMap, TokenWait, WORDS_MAX};
 use crate::request::{CpuId, HctxId, QueueId};
-use crate::sbitmap::{Get, GetStep, Put, PutStep, Resize, ResizeStep, WAIT_QUEUES};
-use crate::step::{Cx, Next, lock};
+use crate::sbitmap::{Put, PutStep, Resize, ResizeStep, WAIT_QUEUES};
+use crate::step::{Cx, Next, Steps as _, Sub, lock};
 use crate::tags::Waiter;
 
 labels! {
@@ -60,7 +60,7 @@ pub struct TokenPath {
 enum Way {
     /// Before its begin, or after its end.
     No,
-    To(Get),
+    To(sbitmap_get::State),
     Back(Put),
     Size(Resize),
 }
@@ -97,12 +97,12 @@ impl TokenPath {
         }
     }
 
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+    pub(super) fn stage(&self) -> Option<&'static str> {
         match &self.way {
             Way::No => None,
-            Way::To(get) => Some(TagStage::Get(get.stage())),
-            Way::Back(put) => Some(TagStage::of_put(put)),
-            Way::Size(resize) => Some(TagStage::Resize(resize.stage())),
+            Way::To(get) => get.stage(),
+            Way::Back(put) => Some(put.stage().name()),
+            Way::Size(resize) => Some(resize.stage().name()),
         }
     }
 
@@ -203,28 +203,22 @@ impl TokenPath {
         let map = &self.tokens(cx.q).map;
         let mut get = match self.way {
             Way::To(get) => get,
-            _ => Get::start(map, cx.cpu, None),
+            _ => sbitmap_get::State::new(TagMap::Token(self.map), map.hint_before(cx.cpu), None),
         };
-        let step = get.step(map, cx.cpu);
+        let step = get.step(cx);
         self.way = Way::No;
         match step {
-            GetStep::Step => {
+            Sub::Wait(next) => {
                 self.way = Way::To(get);
-                Next::Step
+                next
             }
-            GetStep::Lock(word) => {
-                self.way = Way::To(get);
-                let index = u32::from(self.map) * WORDS_MAX + word;
-                cx.lock(LockKind::TokenSwap, index)
-            }
-            GetStep::Got(bit) => {
+            Sub::Done(Some(bit)) => {
                 self.number = Some(bit);
                 self.at = At::Stale;
                 Next::Step
             }
-            GetStep::GotRun { .. } => unreachable!("tokens are taken one by one"),
-            GetStep::Full if self.at == At::Retry => none(cx.cpu),
-            GetStep::Full => {
+            Sub::Done(None) if self.at == At::Retry => none(cx.cpu),
+            Sub::Done(None) => {
                 self.at = At::Waits;
                 Next::Step
             }

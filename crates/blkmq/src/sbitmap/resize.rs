@@ -5,7 +5,6 @@
 //! lib/sbitmap.c (6.1.192, 6.12.117; 5.11 for queues that count down by themselves).
 
 use super::Sbitmap;
-use super::get::merge_freed;
 use crate::env::Cpu;
 use crate::names::stages;
 
@@ -95,7 +94,7 @@ impl Resize {
             }
             At::Merge => {
                 let word = &map.words[self.index as usize];
-                merge_freed(map, word, cpu);
+                map.merge_freed(cpu, self.index);
                 word.swap.release(cpu);
                 self.index += 1;
                 self.next_word(map)

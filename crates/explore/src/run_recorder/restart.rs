@@ -8,7 +8,7 @@ mod steps;
 use blkmq::drive::{Follower, Ran, Who};
 use blkmq::env::Cpu;
 use blkmq::path::label::TagPut;
-use blkmq::path::{Call, Frame, Next, RunPath, TagStage};
+use blkmq::path::{Call, Frame, Next, RunPath};
 use blkmq::queue::BlkMq;
 use blkmq::request::{Place, QueueId, RequestPool};
 use blkmq::rules::RestartRule;
@@ -359,7 +359,7 @@ impl Follower for Restart {
 /// The next step takes a request off the count of active requests, which the specification leaves
 /// out.
 fn counts_out(frame: &Frame) -> bool {
-    frame.tag_stage() == Some(TagStage::Put(TagPut::Uncount))
+    frame.stage() == Some(TagPut::Uncount.name())
 }
 
 /// The walk is at an hctx without requests.

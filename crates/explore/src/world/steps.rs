@@ -134,7 +134,7 @@ impl Driver for Steps<'_> {
             at.stack.push(again);
         }
         let frame = at.stack.last().expect("there is one");
-        let (label, stage) = (frame.label(), frame.tag_stage());
+        let (label, stage) = (frame.label(), frame.stage());
         if self.fixed.gives_up_at(label) {
             at.stack.pop();
             at.cpu.answer = Answer::NoToken;

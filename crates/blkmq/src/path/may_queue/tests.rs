@@ -1,19 +1,20 @@
 //! S4' of the stall corpus: two hctxs become users of a map at once, in every order of their steps.
 
-use super::MayQueue;
+use super::hctx_may_queue;
 use crate::elevator::SchedulerKind;
 use crate::env::Cpu;
-use crate::path::tag::{TagMap, put_driver, put_driver_alone, step_put};
+use crate::path::sbitmap::TagMap;
+use crate::path::tag::{put_driver, put_driver_alone, step_put};
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{CpuId, HctxId, QueueId, Tag};
 use crate::rules::{Fix, Rules};
-use crate::step::{Cx, Next, Sub};
+use crate::step::{Cx, Next, Steps as _, Sub};
 
 /// A CPU in the middle of its steps, and the lock that it needs.
 #[derive(Clone, Debug)]
 struct Walker {
-    may_queue: MayQueue,
+    may_queue: hctx_may_queue::State,
     wants: Option<LockId>,
     ended: bool,
 }
@@ -33,10 +34,8 @@ fn ends(mq: &BlkMq, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
         if let Some(lock) = this.wants.take() {
             mq.acquire(lock, &mut cpu);
         }
-        match this.may_queue.step(
-            &mut Cx::of(&mq, QueueId(1 + index as u16), &mut cpu),
-            HctxId(0),
-        ) {
+        let queue = QueueId(1 + index as u16);
+        match this.may_queue.step(&mut Cx::of(&mq, queue, &mut cpu)) {
             Sub::Wait(Next::Lock(lock)) => this.wants = Some(lock),
             Sub::Wait(_) => {}
             Sub::Done(_) => this.ended = true,
@@ -55,7 +54,7 @@ fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
     one.settings.rules = rules;
     let mq: BlkMq = BlkMq::with_sets(&[vec![one; 3]], &mut || 0);
     let new = || Walker {
-        may_queue: MayQueue::default(),
+        may_queue: hctx_may_queue::State::new(HctxId(0), false),
         wants: None,
         ended: false,
     };
@@ -66,10 +65,7 @@ fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
             mq.acquire(lock, &mut cpu);
         }
         cpu.begin_label();
-        match first
-            .may_queue
-            .step(&mut Cx::of(&mq, QueueId(0), &mut cpu), HctxId(0))
-        {
+        match first.may_queue.step(&mut Cx::of(&mq, QueueId(0), &mut cpu)) {
             Sub::Wait(Next::Lock(lock)) => first.wants = Some(lock),
             Sub::Wait(_) => {}
             Sub::Done(_) => first.ended = true,

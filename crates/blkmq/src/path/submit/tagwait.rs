@@ -6,13 +6,14 @@ use super::{At, Depth, SubmitPath};
 use crate::call::{Call, Unplug};
 use crate::elevator::Wanted;
 use crate::env::Cpu;
-use crate::path::tag::{self, Identity, Search, TagMap, identity_index, identity_map};
-use crate::path::{OwnedTags, TagStage};
-use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, Tag};
+use crate::path::OwnedTags;
+use crate::path::sbitmap::TagMap;
+use crate::path::tag::{self, Search, identity_index, identity_map, search_identity};
+use crate::queue::{BlkMq, RequestQueue};
+use crate::request::{HctxId, Place};
 use crate::rules::Fix;
-use crate::sbitmap::{Get, Put, WAIT_QUEUES};
-use crate::step::{Cx, Next, Sub, lock};
+use crate::sbitmap::Put;
+use crate::step::{Cx, Next, Steps as _, Sub};
 use crate::tags::Waiter;
 
 impl SubmitPath {
@@ -31,7 +32,7 @@ impl SubmitPath {
                     .ws_active
                     .add(cx.cpu, 1);
                 self.waiting = true;
-                self.want_wait_queue(cx.mq, At::WaitAdd)
+                self.want_wait_queue(cx, At::WaitAdd)
             }
             At::WaitAdd => {
                 // The entry of a task that only tries again (`look_again`) is in the queue already.
@@ -63,7 +64,7 @@ impl SubmitPath {
             // __set_current_state(TASK_RUNNING) and list_empty_careful() of finish_wait(): one
             // here, since the entry of a running task is not removed between the two.
             At::WaitFinish => match cx.mq.task_waits(cx.cpu.task).test_and_clear(cx.cpu) {
-                true => self.want_wait_queue(cx.mq, At::WaitLeave),
+                true => self.want_wait_queue(cx, At::WaitLeave),
                 // The wake-up has removed the entry.
                 false => self.to(At::WaitUncount),
             },
@@ -110,10 +111,7 @@ impl SubmitPath {
 
     /// The wake-up goes to another waiter of the queue where this task waited.
     fn pass_on(&mut self, cx: &mut Cx<'_>) -> Next {
-        let map = match cx.q.has_elevator() {
-            true => TagMap::Sched(self.left),
-            false => TagMap::Driver(self.left),
-        };
+        let map = TagMap::of_requests(cx.q, self.left);
         let put = self.put.as_mut().expect("a wake-up is passed on");
         if let Some(next) = tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
             return next;
@@ -132,40 +130,51 @@ impl SubmitPath {
         index.put((self.ws + 1) % queues);
     }
 
-    pub(in crate::path) fn tag_stage(&self) -> Option<TagStage> {
-        let put = self.put.as_ref().map(TagStage::of_put);
+    pub(in crate::path) fn stage(&self) -> Option<&'static str> {
+        let put = self.put.map(|put| put.stage().name());
         self.search.stage().or(put)
     }
 
     /// A driver tag that was found in a set that queues share, not yet stored in a request.
     pub(in crate::path) fn owned_tag(&self) -> Option<OwnedTags> {
-        let Search::Found(Tag(bit)) = self.search else {
-            return None;
-        };
-        Some(OwnedTags {
-            hctx: self.hctx,
-            driver: Some(bit),
-            sched: None,
-        })
+        self.search.owned_tag(self.hctx)
     }
 
     pub(super) fn search(&mut self, cx: &mut Cx<'_>) -> Next {
-        let shallow = match self.search {
-            Search::No => self.shallow(cx.q),
-            _ => None,
+        let mut search = match self.search {
+            Search::Identity(search) => search,
+            Search::Batch(mut search) => {
+                let step = search.step(cx);
+                self.search = match step {
+                    Sub::Wait(_) => Search::Batch(search),
+                    Sub::Done(_) => Search::No,
+                };
+                return match step {
+                    Sub::Wait(next) => next,
+                    Sub::Done(Some((first, bits))) => {
+                        self.adopt_run(cx, first, bits);
+                        self.start(cx)
+                    }
+                    Sub::Done(None) => self.full(cx),
+                };
+            }
+            _ => {
+                let (shallow, again) = (self.shallow(cx.q), self.at != At::Tag);
+                search_identity::State::new(self.hctx, None, shallow, again)
+            }
         };
-        let again = self.at != At::Tag;
-        match tag::search_identity(cx, &mut self.search, self.hctx, (shallow, again)) {
+        let step = search.step(cx);
+        self.search = match step {
+            Sub::Wait(_) => Search::Identity(search),
+            Sub::Done(_) => Search::No,
+        };
+        match step {
             Sub::Wait(next) => next,
-            Sub::Done(Identity::Got(bit)) => {
+            Sub::Done(Some(bit)) => {
                 self.rq = Some(tag::adopt(cx, self.hctx, bit));
                 self.got(cx)
             }
-            Sub::Done(Identity::GotRun { first, bits }) => {
-                self.adopt_run(cx, first, bits);
-                self.start(cx)
-            }
-            Sub::Done(Identity::Full) => self.full(cx.mq),
+            Sub::Done(None) => self.full(cx),
         }
     }
 
@@ -179,11 +188,9 @@ impl SubmitPath {
         }
         self.moved(cx.mq, cx.cpu);
         let shallow = if limited { self.shallow(cx.q) } else { None };
-        self.search = Search::Map(Get::start(
-            identity_map(cx.mq, cx.q, self.hctx),
-            cx.cpu,
-            shallow,
-        ));
+        let hint = Some(identity_map(cx.mq, cx.q, self.hctx).hint_before(cx.cpu));
+        let search = search_identity::State::new(self.hctx, hint, shallow, true);
+        self.search = Search::Identity(search);
         self.at = At::WaitRetry;
         true
     }
@@ -234,33 +241,26 @@ impl SubmitPath {
     }
 
     /// A label under the lock of the wait queue.
-    fn want_wait_queue(&mut self, mq: &BlkMq, at: At) -> Next {
+    fn want_wait_queue(&mut self, cx: &mut Cx<'_>, at: At) -> Next {
         self.at = at;
-        let q = mq.queue(self.queue);
-        let index = identity_index(mq, q, self.hctx);
-        let kind = match q.has_elevator() {
-            true => LockKind::SchedWait,
-            false => LockKind::DriverWait,
-        };
-        lock(self.queue, kind, (index * WAIT_QUEUES) as u32 + self.ws)
+        TagMap::of_requests(cx.q, self.hctx).wait_lock(cx, self.ws)
     }
 
-    fn full(&mut self, mq: &BlkMq) -> Next {
+    fn full(&mut self, cx: &mut Cx<'_>) -> Next {
         if self.batch {
             // No run of free tags: a single one will do.
             self.batch = false;
             return self.to(At::Tag);
         }
-        let q = mq.queue(self.queue);
-        if q.with_pool(|pool| pool.bio(self.bio).flags.nowait) {
+        if cx.pool().bio(self.bio).flags.nowait {
             return self.to(At::WouldBlock);
         }
         match self.at {
             At::Tag => {
-                self.choose_queue(mq);
+                self.choose_queue(cx.mq);
                 self.to(At::WaitRun)
             }
-            At::WaitRetry if self.waiting => self.want_wait_queue(mq, At::WaitAdd),
+            At::WaitRetry if self.waiting => self.want_wait_queue(cx, At::WaitAdd),
             At::WaitRetry => self.to(At::WaitCount),
             _ => self.to(At::WaitSleep),
         }
