@@ -3,11 +3,8 @@
 //! Not here: the meaning of a tag (`tags.rs`); a search (`path/sbitmap`). Kernel: lib/sbitmap.c,
 //! include/linux/sbitmap.h (6.1.192, 6.12.117).
 
-mod countdown;
-mod put;
 mod resize;
 
-pub use put::{At as PutAt, Put, PutStep, Woken};
 pub use resize::{At as ResizeAt, Resize, ResizeStep};
 
 use core::fmt::Debug;

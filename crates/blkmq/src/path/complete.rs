@@ -10,15 +10,14 @@ use super::OwnedTags;
 use super::bio_end::end_bio;
 use super::flush::{self, Sequence};
 use super::list::put_driver_tag;
-use super::sbitmap::TagMap;
-use super::tag::{self, put_tag};
+use super::sbitmap::{Counted, Put, TagMap, put_tag};
+use super::tag;
 use super::wait::wake_all;
 use crate::call::{Call, Hook};
 use crate::env::TraceAction;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status, Tag};
+use crate::request::{HctxId, Op, Place, QueueId, Request, RequestId, Status};
 use crate::rules::CompletedHook;
-use crate::sbitmap::Put;
 use crate::step::{Cx, Next, Steps as _, labels, probe};
 use restart::{nth_hctx, restart_hctxs, sched_restart};
 use steps::steps;
@@ -85,9 +84,8 @@ pub fn end_request(cx: &mut Cx<'_>, rq: RequestId, status: Status, how: EndHow) 
     /// Which tags must be put? Put the first.
     at!(Tags);
     let hctx: HctxId = cx.pool()[rq].hctx;
-    let owner: CpuId = cx.pool()[rq].ctx;
     let (driver, sched) = take_tags(cx, rq);
-    let sched: Option<Tag> = sched;
+    let sched: Option<Put> = sched;
     if let Some(put) = driver {
         /// Put the driver tag.
         sub!(PutDriver, put_tag(TagMap::Driver(hctx), put));
@@ -95,12 +93,9 @@ pub fn end_request(cx: &mut Cx<'_>, rq: RequestId, status: Status, how: EndHow) 
             at!(PutSched);
         }
     }
-    if let Some(tag) = sched {
+    if let Some(put) = sched {
         /// Put the scheduler tag.
-        sub!(
-            PutSched,
-            put_tag(TagMap::Sched(hctx), Put::one(tag.0, owner))
-        );
+        sub!(PutSched, put_tag(TagMap::Sched(hctx), put));
     }
     sub!(sched_restart(hctx));
     if cx.pool().exit_queue() {
@@ -198,7 +193,7 @@ impl CompletePath {
             sched: None,
         };
         let freed = put_tag::State::freed_by(self).unwrap_or(none);
-        let sched = self.sched.map(|tag| tag.0);
+        let sched = self.sched.map(|put| put.bit);
         OwnedTags {
             sched: freed.sched.or(sched),
             ..freed
@@ -263,15 +258,18 @@ fn finish_request(cx: &mut Cx<'_>, rq: RequestId) {
 }
 
 /// From here on the slot is free: an allocation that gets the identifying tag may use it.
-fn take_tags(cx: &Cx<'_>, rq: RequestId) -> (Option<Put>, Option<Tag>) {
+fn take_tags(cx: &Cx<'_>, rq: RequestId) -> (Option<Put>, Option<Put>) {
     let mut pool = cx.pool();
     let r = &mut pool[rq];
     assert!(r.bio_first.is_none(), "a request is freed with bios");
     r.place = Place::Free;
-    (
-        r.tag.is_some().then(|| tag::put_driver(r)),
-        r.internal_tag.take(),
-    )
+    let driver = r.tag.is_some().then(|| tag::put_driver(r));
+    let sched = r.internal_tag.take().map(|tag| Put {
+        bit: tag.0,
+        owner: r.ctx,
+        counted: Counted::No,
+    });
+    (driver, sched)
 }
 
 /// A flush gives back the tag that identifies the request it was lent by. True if it has a driver

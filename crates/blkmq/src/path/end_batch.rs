@@ -6,13 +6,11 @@
 //! sbitmap_queue_clear_batch() in lib/sbitmap.c (6.1.192, 6.12.117).
 
 use super::may_queue;
-use super::sbitmap::TagMap;
-use super::tag::put_tag;
+use super::sbitmap::{TagMap, sbitmap_queue_wake_up};
 use super::wait::wake_all;
 use crate::call::Call;
 use crate::list::QueueList;
 use crate::request::{HctxId, Place, RequestId};
-use crate::sbitmap::Put;
 use crate::step::{Cx, Next, labels};
 use steps::steps;
 
@@ -66,10 +64,11 @@ fn flush_tag_batch(cx: &mut Cx<'_>, hctx: HctxId, mut ended: QueueList) -> bool 
         last = clear_tags(cx, hctx, &mut ended);
     }
     cx.mb();
-    let put: Put = Put::wake_batch(count, last);
     /// Wake the waiters for tags.
     at!(WakeTags);
-    sub!(WakeTags, put_tag(TagMap::Driver(hctx), put));
+    sub!(WakeTags, sbitmap_queue_wake_up(TagMap::Driver(hctx), count));
+    // The next hint of the CPU that frees the batch: a woken task searches from the old one.
+    cx.set().driver_of(hctx).hint_freed(cx.cpu.id, last);
     /// They leave the queue.
     at!(Exit);
     let mut pool = cx.pool();

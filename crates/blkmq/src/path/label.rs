@@ -173,7 +173,7 @@ mod of_schedulers {
 }
 
 /// Steps of the free of a tag, within the labels of its path.
-pub use crate::sbitmap::PutAt as TagPut;
+pub use super::sbitmap::PutAt as TagPut;
 pub use labels_of_schedulers::*;
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Kernel: blk_mq_dispatch_rq_list(), blk_mq_mark_tag_wait() in block/blk-mq.c (6.1.192, 6.12.117).
 //! Read next: `run.rs`, which calls this.
 
-use super::sbitmap::TagMap;
-use super::tag::{self, get_driver_tag, put_tag};
+use super::sbitmap::{TagMap, put_tag};
+use super::tag::{self, get_driver_tag};
 use crate::call::Call;
 use crate::env::{Answer, TraceAction};
 use crate::list::QueueList;

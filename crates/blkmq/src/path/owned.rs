@@ -4,7 +4,7 @@
 use super::list::{Stop, dispatch_rq_list};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
-use super::tag::put_tag;
+use super::sbitmap::put_tag;
 use super::{Frame, Path, RequeuePath, RunPath, of_path};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
@@ -40,15 +40,7 @@ impl Frame {
     /// Position of its search for a tag, or of a tag's free, within the label; none if neither is
     /// in progress, or begins with this label.
     pub fn stage(&self) -> Option<&'static str> {
-        let put = match self {
-            Frame::Run(path) => put_tag::State::stage_in(path),
-            Frame::Complete(path) => put_tag::State::stage_in(path),
-            Frame::EndBatch(path) => put_tag::State::stage_in(path),
-            Frame::RequeueRequest(path) => put_tag::State::stage_in(path),
-            Frame::Timeout(path) => put_tag::State::stage_in(path),
-            _ => None,
-        };
-        of_path!(self, path => Path::stage(path)).or(put)
+        of_path!(self, path => Path::stage(path))
     }
 
     /// Tags that this path holds and no request does; none for paths that hold none.

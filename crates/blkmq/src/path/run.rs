@@ -12,7 +12,7 @@ use crate::list::QueueList;
 use crate::queue::{LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule, WokenRun};
-use crate::sbitmap::Woken;
+use super::sbitmap::Woken;
 use crate::step::{Cx, Steps as _, labels};
 use crate::time::Duration;
 use steps::steps;

@@ -2,9 +2,16 @@
 //!
 //! Data of a map: `crate::sbitmap`. Kernel: lib/sbitmap.c (6.1.192, 6.12.117).
 
+#[macro_use]
+mod countdown;
 mod get;
+mod put;
 
 pub(super) use get::{At as GetAt, sbitmap_get, sbitmap_queue_get_batch};
+pub use put::At as PutAt;
+pub(super) use put::{
+    Counted, Put, Woken, put_tag, sbitmap_queue_wake_all, sbitmap_queue_wake_up,
+};
 
 use crate::queue::{LockKind, RequestQueue, WORDS_MAX};
 use crate::request::HctxId;
@@ -20,6 +27,12 @@ pub(super) enum TagMap {
     Sched(HctxId),
     /// Tokens of the scheduler with this number.
     Token(u8),
+}
+
+impl Default for TagMap {
+    fn default() -> TagMap {
+        TagMap::Driver(HctxId::default())
+    }
 }
 
 impl TagMap {

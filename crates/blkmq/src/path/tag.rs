@@ -156,18 +156,25 @@ fn counts_with_tag(q: &RequestQueue) -> bool {
 /// a tag, then the tag is free.
 pub(super) fn put_driver(rq: &mut Request) -> Put {
     let tag = rq.tag.take().expect("it has a driver tag");
-    let counted = !core::mem::take(&mut rq.uncounted);
-    Put::one(tag.0, rq.ctx).counted(counted)
+    let counted = match core::mem::take(&mut rq.uncounted) {
+        true => Counted::No,
+        false => Counted::Before,
+    };
+    Put {
+        bit: tag.0,
+        owner: rq.ctx,
+        counted,
+    }
 }
 
 /// The same of a request that keeps its scheduler tag (__blk_mq_put_driver_tag()): v6.1 counts it
 /// out when the tag is free.
 pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request) -> Put {
-    let put = put_driver(rq);
-    match q.settings.rules.active_count {
-        ActiveCount::WithTag => put,
-        ActiveCount::AtIssue => put.counted_after(),
+    let mut put = put_driver(rq);
+    if put.counted == Counted::Before && !counts_with_tag(q) {
+        put.counted = Counted::After;
     }
+    put
 }
 
 /// The tag is a driver tag, and other queues use the same map.
@@ -190,86 +197,5 @@ pub(super) fn identity_index(mq: &BlkMq, q: &RequestQueue, hctx: HctxId) -> usiz
         q.sched_index(hctx)
     } else {
         mq.set_of(q.id).driver_index(hctx)
-    }
-}
-
-/// blk_mq_put_tag(), with the wake-up of waiters.
-#[steps]
-pub(super) fn put_tag(cx: &mut Cx<'_>, tags: TagMap, mut put: Put) {
-    while let Some(next) = step_put(&mut put, cx.mq, cx.q.id, tags, cx.cpu) {
-        at!(_, next);
-    }
-}
-
-impl put_tag::State {
-    /// The free of a tag that this path runs.
-    pub(super) fn stage_in(path: &impl Steps) -> Option<&'static str> {
-        let state = path.find::<put_tag::State>()?;
-        Some(state.put.stage().name())
-    }
-
-    /// The tag that this path frees, while its bit is set.
-    pub(super) fn freed_by(path: &impl Steps) -> Option<OwnedTags> {
-        let state = path.find::<put_tag::State>()?;
-        let bit = state.put.owned_bit();
-        bit?;
-        let none = OwnedTags {
-            hctx: HctxId(0),
-            driver: None,
-            sched: None,
-        };
-        match state.tags {
-            TagMap::Driver(hctx) => Some(OwnedTags {
-                hctx,
-                driver: bit,
-                ..none
-            }),
-            TagMap::Sched(hctx) => Some(OwnedTags {
-                hctx,
-                sched: bit,
-                ..none
-            }),
-            TagMap::Token(_) => None,
-        }
-    }
-}
-
-/// One step of a free. `None` when it is complete.
-pub(super) fn step_put(
-    put: &mut Put,
-    mq: &BlkMq,
-    queue: QueueId,
-    map: TagMap,
-    cpu: &mut Cpu,
-) -> Option<Next> {
-    let q = mq.queue(queue);
-    let set = &mq.sets[q.set.index()];
-    let tags = match map {
-        TagMap::Driver(hctx) if set.queue_shared() && put.count_out() => {
-            may_queue::count(&mut Cx::of(mq, queue, cpu), hctx, -1);
-            return (!put.is_over()).then_some(Next::Step);
-        }
-        TagMap::Driver(hctx) => set.driver_of(hctx),
-        TagMap::Sched(hctx) => q.sched_of(hctx),
-        TagMap::Token(map) => &q.tokens[usize::from(map)].map,
-    };
-    let out = |cpu: &mut Cpu, waiter| match waiter {
-        // A task that has found a tag runs, though it may still have an entry: it is passed over.
-        Waiter::Task(task) => match mq.task_waits(task).test_and_clear(cpu) {
-            true => Woken::Dequeued,
-            false => Woken::AlreadyRunning,
-        },
-        Waiter::Hctx { queue, hctx, .. } => {
-            let q = mq.queue(queue);
-            q.dirty_tags_line(hctx, cpu);
-            q.hctx(hctx).dispatch_wait.clear(cpu);
-            wake(q, hctx, cpu)
-        }
-    };
-    match put.step(tags, q.settings.rules.wake_scan, cpu, out) {
-        PutStep::Step => Some(Next::Step),
-        PutStep::Lock(ws_index) => Some(map.wait_lock(&Cx::of(mq, queue, cpu), ws_index)),
-        PutStep::Done if set.queue_shared() && put.is_left_to_count() => Some(Next::Step),
-        PutStep::Done => None,
     }
 }

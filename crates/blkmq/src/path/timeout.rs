@@ -8,14 +8,12 @@
 //! blk_add_timer() in block/blk-timeout.c (6.1.192, 6.12.117).
 
 use super::may_queue;
-use super::sbitmap::TagMap;
-use super::tag::put_tag;
+use super::sbitmap::{TagMap, sbitmap_queue_wake_all};
 use super::wait::wake_all;
 use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, Request};
 use crate::rules::Fix;
-use crate::sbitmap::Put;
 use crate::step::{Cx, jiffies, labels};
 use crate::time::{Duration, Jiffies};
 use steps::steps;
@@ -85,7 +83,7 @@ fn tag_idle(cx: &mut Cx<'_>, hctx: HctxId) {
     }
     /// sbitmap_queue_wake_all(): waiters may have had more than the share.
     at!(WakeAll);
-    sub!(WakeAll, put_tag(TagMap::Driver(hctx), Put::wake_all()));
+    sub!(WakeAll, sbitmap_queue_wake_all(TagMap::Driver(hctx)));
 }
 
 labels! {

@@ -1,22 +1,30 @@
 //! The bitmap against a naive one that follows the kernel's description word by word.
 
-use super::{TagMap, sbitmap_get, sbitmap_queue_get_batch};
+use super::{Counted, Put, TagMap, put_tag, sbitmap_get, sbitmap_queue_get_batch};
 use crate::elevator::SchedulerKind;
-use crate::env::Cpu;
+use crate::env::{Cpu, Effect};
 use crate::queue::BlkMq;
 use crate::queue::tests::config;
 use crate::request::{CpuId, HctxId, QueueId};
-use crate::rules::{FreedBits, ShallowDepth, WakeScan};
-use crate::sbitmap::tests::{CPUS, map, put};
-use crate::sbitmap::{Put, Sbitmap};
+use crate::rules::{FreedBits, ShallowDepth, WakeScan, WokenRun};
+use crate::sbitmap::Sbitmap;
+use crate::sbitmap::tests::{CPUS, map};
 use crate::step::{Cx, Next, Steps, Sub};
 use proptest::prelude::*;
 
-const MAP: TagMap = TagMap::Driver(HctxId(0));
+pub(super) const MAP: TagMap = TagMap::Driver(HctxId(0));
 
-/// A device with this map of driver tags.
 fn device(map: Sbitmap) -> BlkMq {
-    let mut mq = BlkMq::new(&config(SchedulerKind::None, 1, 1, 1), &mut || 0);
+    device_with(map, WakeScan::UntilSpent, 1)
+}
+
+/// A device with this map of driver tags, and hctxs that may wait for one.
+pub(super) fn device_with(map: Sbitmap, scan: WakeScan, hctxs: u16) -> BlkMq {
+    let mut config = config(SchedulerKind::None, hctxs, hctxs, 1);
+    config.settings.rules.wake_scan = scan;
+    config.settings.rules.restart.woken = WokenRun::Always;
+    config.tags.tasks = 64;
+    let mut mq = BlkMq::new(&config, &mut || 0);
     mq.sets[0].driver[0] = map;
     mq
 }
@@ -24,14 +32,50 @@ fn device(map: Sbitmap) -> BlkMq {
 /// Runs a function to its end, with the locks that it asks for.
 fn run<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, mut state: S) -> S::Done {
     for _ in 0..10_000 {
-        cpu.begin_label();
-        match state.step(&mut Cx::of(mq, QueueId(0), cpu)) {
-            Sub::Wait(Next::Lock(lock)) => mq.acquire(lock, cpu),
-            Sub::Wait(_) => {}
-            Sub::Done(value) => return value,
+        if let Some(value) = step(mq, cpu, &mut state) {
+            return value;
         }
     }
     panic!("it never ends");
+}
+
+/// One step, with the lock that the next one needs. Its value at the end.
+pub(super) fn step<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, state: &mut S) -> Option<S::Done> {
+    cpu.begin_label();
+    match state.step(&mut Cx::of(mq, QueueId(0), cpu)) {
+        Sub::Wait(Next::Lock(lock)) => mq.acquire(lock, cpu),
+        Sub::Wait(_) => {}
+        Sub::Done(value) => return Some(value),
+    }
+    None
+}
+
+/// Runs to its end; returns the woken tasks, and the hctxs that are run from 1000 on.
+pub(super) fn woken<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, mut state: S) -> Vec<u32> {
+    let mut woken = Vec::new();
+    for _ in 0..10_000 {
+        let end = step(mq, cpu, &mut state);
+        let effects = (0..).map_while(|index| cpu.outbox.take(index));
+        woken.extend(effects.map(|effect| match effect {
+            Effect::Wake(task) => task.0,
+            Effect::Kick { hctx, .. } => 1000 + u32::from(hctx.0),
+            other => panic!("a free asks for {other:?}"),
+        }));
+        if end.is_some() {
+            return woken;
+        }
+    }
+    panic!("a free that never ends");
+}
+
+/// Frees a bit that CPU `owner` has taken.
+pub(super) fn put(bit: u32, owner: u16) -> put_tag::State {
+    let put = Put {
+        bit,
+        owner: CpuId(owner),
+        counted: Counted::No,
+    };
+    put_tag::State::new(MAP, put)
 }
 
 fn get(mq: &BlkMq, cpu: &mut Cpu, shallow: Option<u32>) -> Option<u32> {
@@ -197,8 +241,7 @@ fn agree(depth: u32, rule: ShallowDepth, operations: &[Operation]) {
                 }
                 let at = held.len() - 1 - age % held.len();
                 let (bit, owner) = held.remove(at);
-                let free = Put::one(bit, CpuId(owner as u16));
-                let woken = put(map, WakeScan::UntilSpent, &mut cpus[by], free);
+                let woken = woken(&mq, &mut cpus[by], put(bit, owner as u16));
                 assert!(woken.is_empty(), "nobody waits, but {woken:?} are woken");
                 naive.put(bit, owner);
             }
@@ -289,18 +332,8 @@ fn a_bit_is_given_back_once() {
     let mq = device(map(4, ShallowDepth::Total, None));
     let mut cpu = Cpu::new(CpuId(0));
     let bit = get(&mq, &mut cpu, None).expect("an empty map has bits");
-    put(
-        &mq.sets[0].driver[0],
-        WakeScan::UntilSpent,
-        &mut cpu,
-        Put::one(bit, CpuId(0)),
-    );
-    put(
-        &mq.sets[0].driver[0],
-        WakeScan::UntilSpent,
-        &mut cpu,
-        Put::one(bit, CpuId(0)),
-    );
+    run(&mq, &mut cpu, put(bit, 0));
+    run(&mq, &mut cpu, put(bit, 0));
 }
 
 /// sbitmap_queue_resize(): words keep their size, so that fewer of them are left.
@@ -336,11 +369,19 @@ fn bits_that_leave_at_once_are_found_without_a_lock() {
     }
     assert_eq!(get(&mq, &mut cpu, None), None);
     for bit in [4, 5] {
-        put(of, WakeScan::UntilSpent, &mut cpu, Put::one(bit, CpuId(0)));
+        run(&mq, &mut cpu, put(bit, 0));
     }
     assert_eq!(of.busy_count(), 14);
     assert!(of.words.iter().all(|word| word.cleared.peek() == 0));
     assert_eq!(get_batch(&mq, &mut cpu, 2), Some((4, 3)));
-    put(of, WakeScan::UntilSpent, &mut cpu, Put::one(9, CpuId(0)));
+    run(&mq, &mut cpu, put(9, 0));
     assert_eq!(get(&mq, &mut cpu, None), Some(9));
+}
+
+#[test]
+#[should_panic(expected = "tag 9")]
+fn a_bit_that_left_is_nobodys_to_give_back() {
+    let mut of = map(16, ShallowDepth::PerWord, None);
+    of.freed_bits = FreedBits::AtOnce;
+    run(&device(of), &mut Cpu::new(CpuId(0)), put(9, 0));
 }
