@@ -3,10 +3,10 @@
 //! Above all paths: a new one has its variant, its arm and its line here.
 
 use super::{
-    BioEnd, BioWorkPath, CloneEnd, ClonePath, CompletePath, EndBatchPath, FlushPath, HookFrame,
-    InsertPath, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath, RequeueRequest, RunPath,
-    RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath,
-    TargetPath, TimeoutPath, TokenPath, WaitPath,
+    BioEnd, BioWorkPath, CloneEnd, ClonePath, CompletePath, EndBatchPath, FlushPath, GetToken,
+    HookFrame, InsertPath, IssuePath, MapBio, MapEnd, MapPath, PlugPath, PutToken, RequeuePath,
+    RequeueRequest, ResizeTokens, RunPath, RunQueuesPath, SingleEnd, SingleRun, SingleSubmit,
+    SubmitPath, SuspendPath, SwitchPath, TargetPath, TimeoutPath, WaitPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
@@ -48,15 +48,15 @@ impl Call {
             Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::new(queue, why))),
             Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
             Call::GetToken { queue, hctx, map } => {
-                take(Frame::Token(TokenPath::get(queue, hctx, map)));
+                take(Frame::GetToken(GetToken::new(queue, hctx, map)));
             }
             Call::PutToken {
                 queue,
                 token,
                 owner,
-            } => take(Frame::Token(TokenPath::put(queue, token, owner))),
+            } => take(Frame::PutToken(PutToken::new(queue, token, owner))),
             Call::ResizeTokens { queue, map, depth } => {
-                take(Frame::Token(TokenPath::resize(queue, map, depth)));
+                take(Frame::ResizeTokens(ResizeTokens::new(queue, map, depth)));
             }
             Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
             Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
@@ -121,8 +121,10 @@ pub enum Frame {
     BioWork(BioWorkPath),
     Target(TargetPath),
     Hook(HookFrame),
-    /// A token of a scheduler: taken, freed, or another number of them.
-    Token(TokenPath),
+    /// A token of a scheduler is taken, freed, or their number changes.
+    GetToken(GetToken),
+    PutToken(PutToken),
+    ResizeTokens(ResizeTokens),
     Wait(WaitPath),
     /// A suspension of a mapped device, or its resume.
     Suspend(SuspendPath),
@@ -157,7 +159,9 @@ macro_rules! of_path {
             Frame::BioWork($path) => $does,
             Frame::Target($path) => $does,
             Frame::Hook($path) => $does,
-            Frame::Token($path) => $does,
+            Frame::GetToken($path) => $does,
+            Frame::PutToken($path) => $does,
+            Frame::ResizeTokens($path) => $does,
             Frame::Wait($path) => $does,
             Frame::Suspend($path) => $does,
             Frame::Switch($path) => $does,
@@ -193,7 +197,9 @@ impl Frame {
         match self {
             Frame::Run(path) => path.in_section(),
             Frame::Insert(path) => path.find::<insert_requests::State>().is_some(),
-            Frame::Hook(_) | Frame::Token(_) => true,
+            Frame::Hook(_) | Frame::GetToken(_) | Frame::PutToken(_) | Frame::ResizeTokens(_) => {
+                true
+            }
             _ => false,
         }
     }
@@ -273,7 +279,6 @@ path! {
     CompletePath: |path| path.at.label(), CompletePath::stage,
     EndBatchPath: |path| path.at.label(), EndBatchPath::stage,
     ClonePath: |path| path.at.label(), ClonePath::stage,
-    TokenPath: |path| path.at.label(), TokenPath::stage,
     WaitPath: |path| path.at.label(), |_| None,
 }
 

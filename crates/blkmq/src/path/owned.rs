@@ -43,6 +43,7 @@ impl Frame {
         let put = match self {
             Frame::Run(path) => put_stage(path),
             Frame::RequeueRequest(path) => put_stage(path),
+            Frame::PutToken(path) => Some(path.put.stage().name()),
             Frame::Timeout(path) => {
                 let wakes = path.find::<wake_all_tags::State>();
                 wakes.map(|state| state.put.stage().name())
@@ -75,7 +76,9 @@ impl Frame {
             | Frame::BioEnd(_)
             | Frame::BioWork(_)
             | Frame::Target(_)
-            | Frame::Token(_)
+            | Frame::GetToken(_)
+            | Frame::PutToken(_)
+            | Frame::ResizeTokens(_)
             | Frame::Wait(_)
             | Frame::Suspend(_)
             | Frame::RunQueues(_)

@@ -6,6 +6,7 @@ use super::OwnedTags;
 use super::may_queue::{self, hctx_may_queue, inc_active_requests};
 use super::run::wake;
 use super::sbitmap::{GetAt as At, TagMap, sbitmap_get, sbitmap_queue_get_batch};
+use super::token::dequeued;
 use crate::elevator::{TagMapSize, Wanted};
 use crate::env::Cpu;
 use crate::queue::{BlkMq, RequestQueue};
@@ -221,8 +222,13 @@ pub(super) fn step_put(
         },
         Waiter::Hctx { queue, hctx, .. } => {
             let q = mq.queue(queue);
-            q.dirty_tags_line(hctx, cpu);
-            q.hctx(hctx).dispatch_wait.clear(cpu);
+            if let TagMap::Token(map) = map {
+                let waits = &q.tokens[usize::from(map)].waits;
+                dequeued(&waits[usize::from(hctx.0)], cpu);
+            } else {
+                q.dirty_tags_line(hctx, cpu);
+                q.hctx(hctx).dispatch_wait.clear(cpu);
+            }
             wake(q, hctx, cpu)
         }
     };
