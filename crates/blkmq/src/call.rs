@@ -65,18 +65,19 @@ pub enum Call {
         /// The new number of tokens.
         depth: u32,
     },
-    /// wait_event() at a wait queue of the queue, or wake_up_all():
-    /// [`WaitPath`](crate::path::WaitPath).
-    Wait { queue: QueueId, what: Wait },
+    /// wait_event() at a wait queue of the queue: [`WaitPath`](crate::path::WaitPath).
+    Wait { queue: QueueId, event: Event },
+    /// wake_up_all(): [`WakeUpPath`](crate::path::WakeUpPath).
+    WakeUp { queue: QueueId, which: WaitQueue },
     /// A call of the target of a mapped queue (struct target_type of dm-mpath):
     /// [`TargetPath`](crate::path::TargetPath).
     Target { queue: QueueId, what: ToTarget },
     /// blk_mq_try_issue_directly(): [`IssuePath`](crate::path::IssuePath).
     Issue { queue: QueueId, rq: RequestId },
     /// blk_mq_alloc_request() of a clone in the queue of a path, without waiting:
-    /// [`ClonePath`](crate::path::ClonePath).
+    /// [`AllocateClone`](crate::path::AllocateClone).
     AllocateClone { queue: QueueId, above: RequestId },
-    /// blk_insert_cloned_request(): [`ClonePath`](crate::path::ClonePath).
+    /// blk_insert_cloned_request(): [`IssueClone`](crate::path::IssueClone).
     IssueClone {
         queue: QueueId,
         rq: RequestId,
@@ -234,19 +235,11 @@ impl Default for Hook {
 }
 
 /// A token of a scheduler: a bit of one of its maps.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Token {
     pub map: u8,
     /// Bit of the map.
     pub number: u32,
-}
-
-/// An operation on a wait queue.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Wait {
-    /// Sleeps until an event has come.
-    For(Event),
-    WakeAll(WaitQueue),
 }
 
 /// What a task waits for.

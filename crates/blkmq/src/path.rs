@@ -42,7 +42,7 @@ mod wait;
 pub use bio::MapBio;
 pub use bio_end::BioEnd;
 pub use bio_work::BioWorkPath;
-pub use clone::ClonePath;
+pub use clone::{AllocateClone, IssueClone};
 pub use clone_end::CloneEnd;
 pub use complete::CompletePath;
 pub use driver::CompleteOn;
@@ -67,11 +67,11 @@ pub use switch::SwitchPath;
 pub use target::TargetPath;
 pub use timeout::TimeoutPath;
 pub use token::{GetToken, PutToken, ResizeTokens};
-pub use wait::WaitPath;
+pub use wait::{WaitPath, WakeUpPath};
 
 pub use crate::call::{
     BioEndOf, BioFrom, BioWork, Call, Event, Inserts, RunBy, RunHow, SingleEndHow, ThenUnplug,
-    ToTarget, Unplug, Wait,
+    ToTarget, Unplug,
 };
 pub use crate::plug::{Plug, PlugList};
 pub use crate::step::Next;

@@ -3,10 +3,11 @@
 //! Above all paths: a new one has its variant, its arm and its line here.
 
 use super::{
-    BioEnd, BioWorkPath, CloneEnd, ClonePath, CompletePath, EndBatchPath, FlushPath, GetToken,
-    HookFrame, InsertPath, IssuePath, MapBio, MapEnd, MapPath, PlugPath, PutToken, RequeuePath,
-    RequeueRequest, ResizeTokens, RunPath, RunQueuesPath, SingleEnd, SingleRun, SingleSubmit,
-    SubmitPath, SuspendPath, SwitchPath, TargetPath, TimeoutPath, WaitPath,
+    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, FlushPath, GetToken,
+    HookFrame, InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath, PutToken,
+    RequeuePath, RequeueRequest, ResizeTokens, RunPath, RunQueuesPath, SingleEnd, SingleRun,
+    SingleSubmit, SubmitPath, SuspendPath, SwitchPath, TargetPath, TimeoutPath, WaitPath,
+    WakeUpPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
@@ -58,14 +59,17 @@ impl Call {
             Call::ResizeTokens { queue, map, depth } => {
                 take(Frame::ResizeTokens(ResizeTokens::new(queue, map, depth)));
             }
-            Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
+            Call::Wait { queue, event } => take(Frame::Wait(WaitPath::new(queue, event))),
+            Call::WakeUp { queue, which } => {
+                take(Frame::WakeUp(WakeUpPath::new(queue, which)));
+            }
             Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Issue(IssuePath::new(queue, rq))),
             Call::AllocateClone { queue, above } => {
-                take(Frame::Clone(ClonePath::allocate(queue, above)));
+                take(Frame::AllocateClone(AllocateClone::new(queue, above)));
             }
             Call::IssueClone { queue, rq, hctx } => {
-                take(Frame::Clone(ClonePath::issue(queue, rq, hctx)));
+                take(Frame::IssueClone(IssueClone::new(queue, rq, hctx)));
             }
             Call::GiveBack { queue, rq, after } => {
                 take(Frame::RequeueRequest(RequeueRequest::later(
@@ -112,8 +116,9 @@ pub enum Frame {
     Requeue(RequeuePath),
     RequeueRequest(RequeueRequest),
     Map(MapPath),
-    /// A clone of a request of a mapped queue: its allocation, or its issue.
-    Clone(ClonePath),
+    /// A clone of a request of a mapped queue is allocated.
+    AllocateClone(AllocateClone),
+    IssueClone(IssueClone),
     CloneEnd(CloneEnd),
     MapEnd(MapEnd),
     MapBio(MapBio),
@@ -126,6 +131,7 @@ pub enum Frame {
     PutToken(PutToken),
     ResizeTokens(ResizeTokens),
     Wait(WaitPath),
+    WakeUp(WakeUpPath),
     /// A suspension of a mapped device, or its resume.
     Suspend(SuspendPath),
     Switch(SwitchPath),
@@ -150,7 +156,8 @@ macro_rules! of_path {
             Frame::Flush($path) => $does,
             Frame::Requeue($path) => $does,
             Frame::RequeueRequest($path) => $does,
-            Frame::Clone($path) => $does,
+            Frame::AllocateClone($path) => $does,
+            Frame::IssueClone($path) => $does,
             Frame::Map($path) => $does,
             Frame::CloneEnd($path) => $does,
             Frame::MapEnd($path) => $does,
@@ -163,6 +170,7 @@ macro_rules! of_path {
             Frame::PutToken($path) => $does,
             Frame::ResizeTokens($path) => $does,
             Frame::Wait($path) => $does,
+            Frame::WakeUp($path) => $does,
             Frame::Suspend($path) => $does,
             Frame::Switch($path) => $does,
             Frame::Timeout($path) => $does,
@@ -276,10 +284,6 @@ macro_rules! path {
 // A path of parts names its next label itself, since the parts have labels too.
 path! {
     SubmitPath: SubmitPath::label, SubmitPath::stage,
-    CompletePath: |path| path.at.label(), CompletePath::stage,
-    EndBatchPath: |path| path.at.label(), EndBatchPath::stage,
-    ClonePath: |path| path.at.label(), ClonePath::stage,
-    WaitPath: |path| path.at.label(), |_| None,
 }
 
 impl Path for Frame {

@@ -1,10 +1,10 @@
 //! The tags and requests that paths own between two labels, for oracles and checkers: tags that are
 //! neither free in the map nor stored in a request, requests between two lists.
 
-use super::list::{Stop, dispatch_rq_list, put_driver_tag};
+use super::list::{Stop, dispatch_rq_list};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
-use super::timeout::wake_all_tags;
+use super::tag::put_tag;
 use super::{Frame, Path, RequeuePath, RunPath, of_path};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
@@ -41,13 +41,12 @@ impl Frame {
     /// in progress, or begins with this label.
     pub fn stage(&self) -> Option<&'static str> {
         let put = match self {
-            Frame::Run(path) => put_stage(path),
-            Frame::RequeueRequest(path) => put_stage(path),
-            Frame::PutToken(path) => Some(path.put.stage().name()),
-            Frame::Timeout(path) => {
-                let wakes = path.find::<wake_all_tags::State>();
-                wakes.map(|state| state.put.stage().name())
-            }
+            Frame::Run(path) => put_tag::State::stage_in(path),
+            Frame::Complete(path) => put_tag::State::stage_in(path),
+            Frame::EndBatch(path) => put_tag::State::stage_in(path),
+            Frame::RequeueRequest(path) => put_tag::State::stage_in(path),
+            Frame::PutToken(path) => put_tag::State::stage_in(path),
+            Frame::Timeout(path) => put_tag::State::stage_in(path),
             _ => None,
         };
         of_path!(self, path => Path::stage(path)).or(put)
@@ -57,12 +56,13 @@ impl Frame {
     pub fn owned_tags(&self) -> Option<OwnedTags> {
         match self {
             Frame::Complete(path) => Some(path.owned_tags()),
-            Frame::Run(path) => put_tag(path),
-            Frame::RequeueRequest(path) => put_tag(path),
+            Frame::Run(path) => put_tag::State::freed_by(path),
+            Frame::RequeueRequest(path) => put_tag::State::freed_by(path),
             Frame::Submit(path) => path.owned_tag(),
-            Frame::Clone(path) => path.owned_tag(),
+            Frame::AllocateClone(path) => path.owned_tag(),
             // Requests of a batch keep their tags until these are freed.
-            Frame::EndBatch(_)
+            Frame::IssueClone(_)
+            | Frame::EndBatch(_)
             | Frame::Plug(_)
             | Frame::Issue(_)
             | Frame::Insert(_)
@@ -80,6 +80,7 @@ impl Frame {
             | Frame::PutToken(_)
             | Frame::ResizeTokens(_)
             | Frame::Wait(_)
+            | Frame::WakeUp(_)
             | Frame::Suspend(_)
             | Frame::RunQueues(_)
             | Frame::Switch(_)
@@ -150,21 +151,4 @@ impl RunPath {
             no_tag: list.is_some_and(|list| list.stop == Stop::NoTag),
         }
     }
-}
-
-/// The free of a driver tag in progress.
-fn put_stage(path: &impl Steps) -> Option<&'static str> {
-    let put = path.find::<put_driver_tag::State>();
-    put.map(|state| state.put.stage().name())
-}
-
-/// The driver tag that is being freed.
-fn put_tag(path: &impl Steps) -> Option<OwnedTags> {
-    let put = path.find::<put_driver_tag::State>()?;
-    let driver = put.put.owned_bit()?;
-    Some(OwnedTags {
-        hctx: put.hctx,
-        driver: Some(driver),
-        sched: None,
-    })
 }

@@ -12,7 +12,7 @@
 //! blk_stop_queue(), blk_start_queue() in block/blk-core.c (4.5, 4.12).
 
 use super::single::SqQueue;
-use crate::call::{BioWork, Call, Event, RunBy, RunHow, ToTarget, Wait};
+use crate::call::{BioWork, Call, Event, RunBy, RunHow, ToTarget};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Effect};
 use crate::queue::{LockKind, RequestQueue};
@@ -216,8 +216,7 @@ fn target(queue: QueueId, what: ToTarget) -> Call {
 }
 
 fn wait(queue: QueueId, event: Event) -> Call {
-    let what = Wait::For(event);
-    Call::Wait { queue, what }
+    Call::Wait { queue, event }
 }
 
 /// A queue of requests whose tags show what is in flight: the device does not count it (6.1).

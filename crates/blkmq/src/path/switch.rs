@@ -6,7 +6,7 @@
 //! 6.12.117).
 
 use super::wait::wake_all;
-use crate::call::{Call, Event, RunHow, Wait};
+use crate::call::{Call, Event, RunHow};
 use crate::env::Answer;
 use crate::queue::LockKind;
 use crate::rules::AttributeStore;
@@ -78,9 +78,9 @@ fn freeze_queue(cx: &mut Cx<'_>) {
         let (queue, how) = (cx.q.id, RunHow::Here);
         /// Wait until the last user has left.
         call!(Drain, Call::RunQueues { queue, how });
-        let (queue, what) = (cx.q.id, Wait::For(Event::LastLeft));
+        let (queue, event) = (cx.q.id, Event::LastLeft);
         /// The queue has no user.
-        call!(Drained, Call::Wait { queue, what });
+        call!(Drained, Call::Wait { queue, event });
     }
 }
 

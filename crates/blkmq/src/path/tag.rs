@@ -13,7 +13,7 @@ use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::{Put, PutStep, Sbitmap, Woken};
-use crate::step::{Cx, Next, Steps as _};
+use crate::step::{Cx, Next, Steps};
 use crate::tags::Waiter;
 use steps::steps;
 
@@ -25,7 +25,6 @@ pub(super) enum Search {
     No,
     Identity(search_identity::State),
     Batch(sbitmap_queue_get_batch::State),
-    Driver(get_driver_tag::State),
 }
 
 impl Search {
@@ -34,7 +33,6 @@ impl Search {
             Search::No => None,
             Search::Identity(search) => search.stage(),
             Search::Batch(search) => search.stage(),
-            Search::Driver(search) => search.stage(),
         }
     }
 
@@ -155,17 +153,18 @@ fn counts_with_tag(q: &RequestQueue) -> bool {
     q.settings.rules.active_count == ActiveCount::WithTag
 }
 
-/// Begins the free of the driver tag of `rq`: the request counts no more as one with a tag, then
-/// the tag is free.
-pub(super) fn put_driver(rq: &mut Request, tag: Tag) -> Put {
+/// Begins the free of the driver tag of `rq`, which has one: the request counts no more as one with
+/// a tag, then the tag is free.
+pub(super) fn put_driver(rq: &mut Request) -> Put {
+    let tag = rq.tag.take().expect("it has a driver tag");
     let counted = !core::mem::take(&mut rq.uncounted);
     Put::one(tag.0, rq.ctx).counted(counted)
 }
 
 /// The same of a request that keeps its scheduler tag (__blk_mq_put_driver_tag()): v6.1 counts it
 /// out when the tag is free.
-pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request, tag: Tag) -> Put {
-    let put = put_driver(rq, tag);
+pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request) -> Put {
+    let put = put_driver(rq);
     match q.settings.rules.active_count {
         ActiveCount::WithTag => put,
         ActiveCount::AtIssue => put.counted_after(),
@@ -192,6 +191,47 @@ pub(super) fn identity_index(mq: &BlkMq, q: &RequestQueue, hctx: HctxId) -> usiz
         q.sched_index(hctx)
     } else {
         mq.set_of(q.id).driver_index(hctx)
+    }
+}
+
+/// blk_mq_put_tag(), with the wake-up of waiters.
+#[steps]
+pub(super) fn put_tag(cx: &mut Cx<'_>, tags: TagMap, mut put: Put) {
+    while let Some(next) = step_put(&mut put, cx.mq, cx.q.id, tags, cx.cpu) {
+        at!(_, next);
+    }
+}
+
+impl put_tag::State {
+    /// The free of a tag that this path runs.
+    pub(super) fn stage_in(path: &impl Steps) -> Option<&'static str> {
+        let state = path.find::<put_tag::State>()?;
+        Some(state.put.stage().name())
+    }
+
+    /// The tag that this path frees, while its bit is set.
+    pub(super) fn freed_by(path: &impl Steps) -> Option<OwnedTags> {
+        let state = path.find::<put_tag::State>()?;
+        let bit = state.put.owned_bit();
+        bit?;
+        let none = OwnedTags {
+            hctx: HctxId(0),
+            driver: None,
+            sched: None,
+        };
+        match state.tags {
+            TagMap::Driver(hctx) => Some(OwnedTags {
+                hctx,
+                driver: bit,
+                ..none
+            }),
+            TagMap::Sched(hctx) => Some(OwnedTags {
+                hctx,
+                sched: bit,
+                ..none
+            }),
+            TagMap::Token(_) => None,
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! (6.1.192, 6.12.117).
 
 use super::sbitmap::{TagMap, sbitmap_get, sbitmap_queue_resize};
-use super::tag::step_put;
+use super::tag::put_tag;
 use crate::call::Token;
 use crate::env::{Answer, Cpu};
 use crate::queue::TokenWait;
@@ -82,12 +82,10 @@ fn get_domain_token(cx: &mut Cx<'_>, hctx: HctxId, map: u8) -> Option<u32> {
 /// hctx that it wakes kyber_domain_wake().
 #[steps(path)]
 pub fn put_token(cx: &mut Cx<'_>, token: Token, owner: CpuId) {
-    let mut put: Put = Put::one(token.number, owner);
     /// Free one, and wake its waiters.
     at!(Put);
-    while let Some(next) = step_put(&mut put, cx.mq, cx.q.id, TagMap::Token(token.map), cx.cpu) {
-        at!(Put, next);
-    }
+    let put = Put::one(token.number, owner);
+    sub!(Put, put_tag(TagMap::Token(token.map), put));
 }
 
 /// Changes the number of tokens.

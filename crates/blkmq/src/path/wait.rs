@@ -6,37 +6,71 @@
 //! blk_mq_freeze_queue_wait() in block/blk-mq.c (6.1.192, 6.12.117), dm_wait_for_completion() in
 //! drivers/md/dm.c (4.20), multipath_wait_for_pg_init_completion() in dm-mpath.c (6.1.192).
 
-use crate::call::{Call, Event, Unplug, Wait, WaitQueue};
+use crate::call::{Call, Event, Unplug, WaitQueue};
 use crate::env::{Cpu, Effect, OUTBOX_LIMIT};
-use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, Mapped};
+use crate::queue::{LockKind, Mapped};
 use crate::request::QueueId;
-use crate::step::{Cx, Next, lock};
+use crate::step::{Cx, Next, labels};
+use steps::steps;
 
-labels! {
-    pub enum At in "wait" {
-        /// Has it come already?
-        Enter,
-        /// Under the wait queue's lock: add the entry.
-        LineUp,
-        /// Has it come, now that a wake-up cannot be missed?
-        Look,
-        /// Flush the plug, then sleep.
-        Sleep,
-        /// Woken: add the entry once more.
-        Woken,
-        /// Under the lock: remove the entry.
-        Leave,
-        /// Under the lock: wake all, per label as many as it may leave effects.
-        Wake,
+pub use wait_event::State as WaitPath;
+pub use wake_up_all::State as WakeUpPath;
+
+/// wait_event(); io_schedule() flushes the plug before it sleeps.
+#[steps(path)]
+pub fn wait_event(cx: &mut Cx<'_>, event: Event) {
+    /// Has it come already?
+    at!(Enter);
+    if has_come(cx, event) {
+        return;
     }
+    loop {
+        // prepare_to_wait_event()
+        /// Under the wait queue's lock: add the entry.
+        lock!(LineUp, cx.lock(LockKind::Wait, event.which() as u32));
+        let (task, queue) = (cx.cpu.task, cx.q.wait_queue(event.which()));
+        let mut waiting = queue.held(cx.cpu);
+        if !waiting.contains(&task) {
+            waiting.push(task);
+        }
+        drop(waiting);
+        queue.release(cx.cpu);
+        /// Has it come, now that a wake-up cannot be missed?
+        at!(Look);
+        if has_come(cx, event) {
+            break;
+        }
+        /// Flush the plug, then sleep.
+        at!(Sleep);
+        while !cx.cpu.plug.is_empty() {
+            let (queue, why) = (cx.cpu.plug.queue(), Unplug::Schedule);
+            call!(Sleep, Call::Unplug { queue, why });
+        }
+        /// Woken: add the entry once more.
+        at!(Woken, Next::Park);
+    }
+    // finish_wait()
+    /// Under the lock: remove the entry.
+    lock!(Leave, cx.lock(LockKind::Wait, event.which() as u32));
+    let (task, queue) = (cx.cpu.task, cx.q.wait_queue(event.which()));
+    queue.held(cx.cpu).retain(|&waiter| waiter != task);
+    queue.release(cx.cpu);
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct WaitPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    what: Wait,
+/// wake_up_all().
+#[steps(path)]
+pub fn wake_up_all(cx: &mut Cx<'_>, which: WaitQueue) {
+    at!(Enter);
+    /// Under the lock: wake all, per label as many as it may leave effects.
+    lock!(Wake, cx.lock(LockKind::Wait, which as u32));
+    while wake_some(cx, which) {
+        at!(Wake);
+    }
+    cx.q.wait_queue(which).release(cx.cpu);
+}
+
+labels! {
+    pub enum At in "wait" of wait_event wake_up_all
 }
 
 impl Event {
@@ -50,110 +84,17 @@ impl Event {
     }
 }
 
-impl WaitPath {
-    pub(super) fn new(queue: QueueId, what: Wait) -> WaitPath {
-        WaitPath {
-            at: At::Enter,
-            queue,
-            what,
-        }
+/// As many as one label may leave effects. True if there are more.
+fn wake_some(cx: &mut Cx<'_>, which: WaitQueue) -> bool {
+    let mut waiting = cx.q.wait_queue(which).held(cx.cpu);
+    let count = waiting.len().min(OUTBOX_LIMIT);
+    let woken: Vec<_> = waiting.drain(..count).collect();
+    let more = !waiting.is_empty();
+    drop(waiting);
+    for waiter in woken {
+        cx.cpu.outbox.push(Effect::Wake(waiter));
     }
-
-    /// The event that it waits for, asleep or not.
-    fn event(self) -> Option<Event> {
-        match self.what {
-            Wait::For(event) => Some(event),
-            Wait::WakeAll(_) => None,
-        }
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {
-        let (at, wakes) = (self.at, self.event().is_none());
-        assert!(
-            at == At::Enter || wakes == (at == At::Wake),
-            "{at:?} of {:?}",
-            self.what
-        );
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check_over(&self) {
-        let wakes = self.event().is_none();
-        assert_eq!(wakes, self.at == At::Wake, "{:?}", self.at);
-    }
-
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        let event = match self.what {
-            Wait::For(event) => event,
-            Wait::WakeAll(which) => return self.wake(cx, which),
-        };
-        let which = event.which();
-        match self.at {
-            At::Enter if has_come(cx, event) => Next::Done,
-            At::Enter | At::Woken => self.want(At::LineUp, which),
-            At::LineUp => {
-                let (task, queue) = (cx.cpu.task, cx.q.wait_queue(which));
-                let mut waiting = queue.held(cx.cpu);
-                if !waiting.contains(&task) {
-                    waiting.push(task);
-                }
-                drop(waiting);
-                queue.release(cx.cpu);
-                self.to(At::Look)
-            }
-            At::Look => match has_come(cx, event) {
-                true => self.want(At::Leave, which),
-                false => self.to(At::Sleep),
-            },
-            At::Sleep if !cx.cpu.plug.is_empty() => {
-                let (queue, why) = (cx.cpu.plug.queue(), Unplug::Schedule);
-                cx.call(Call::Unplug { queue, why })
-            }
-            At::Sleep => {
-                self.at = At::Woken;
-                Next::Park
-            }
-            At::Leave => {
-                let (task, queue) = (cx.cpu.task, cx.q.wait_queue(which));
-                queue.held(cx.cpu).retain(|&waiter| waiter != task);
-                queue.release(cx.cpu);
-                Next::Done
-            }
-            At::Wake => unreachable!("it waits"),
-        }
-    }
-
-    fn wake(&mut self, cx: &mut Cx<'_>, which: WaitQueue) -> Next {
-        if self.at == At::Enter {
-            return self.want(At::Wake, which);
-        }
-        let queue = cx.q.wait_queue(which);
-        let mut waiting = queue.held(cx.cpu);
-        let count = waiting.len().min(OUTBOX_LIMIT);
-        let rest = waiting.split_off(count);
-        let woken = core::mem::replace(&mut *waiting, rest);
-        let more = !waiting.is_empty();
-        drop(waiting);
-        for waiter in woken {
-            cx.cpu.outbox.push(Effect::Wake(waiter));
-        }
-        if more {
-            return Next::Step;
-        }
-        queue.release(cx.cpu);
-        Next::Done
-    }
-
-    fn to(&mut self, at: At) -> Next {
-        self.at = at;
-        Next::Step
-    }
-
-    fn want(&mut self, at: At, which: WaitQueue) -> Next {
-        self.at = at;
-        lock(self.queue, LockKind::Wait, which as u32)
-    }
+    more
 }
 
 fn has_come(cx: &mut Cx<'_>, event: Event) -> bool {
@@ -181,6 +122,5 @@ pub(super) fn wake_all(cpu: &mut Cpu, queue: QueueId) -> Next {
 
 /// wake_up_all() of one of the wait queues, as a call of another path.
 pub(super) fn wake_up(cpu: &mut Cpu, queue: QueueId, which: WaitQueue) -> Next {
-    let what = Wait::WakeAll(which);
-    Next::call(cpu, Call::Wait { queue, what })
+    Next::call(cpu, Call::WakeUp { queue, which })
 }

@@ -106,8 +106,8 @@ fn lost(world: &World, q: &RequestQueue, mapped: &Mapped) -> Option<String> {
         let has_clone = mapped.with_state(|state| state.tios[rq.0 as usize].clone.is_some());
         let frames = world.contexts.iter().flat_map(|c| c.stack.frames());
         let beside = |frame: &&Frame| {
-            let around = matches!(frame, Frame::Target(_) | Frame::Suspend(_) | Frame::Wait(_));
-            !around
+            let waits = matches!(frame, Frame::Wait(_) | Frame::WakeUp(_));
+            !(waits || matches!(frame, Frame::Target(_) | Frame::Suspend(_)))
         };
         let mut own = frames.filter(beside);
         let owned = own.any(|frame| frame.queue() == ABOVE);

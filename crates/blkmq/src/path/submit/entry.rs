@@ -5,7 +5,7 @@
 //! get_max_io_size(), bio_split_discard() in block/blk-merge.c (6.1.192, 6.12.117).
 
 use super::{At, Execute, SubmitPath};
-use crate::call::{Call, Event, Inserts, ThenRun, Wait};
+use crate::call::{Call, Event, Inserts, ThenRun};
 use crate::env::{Cpu, TraceAction};
 use crate::path::bio_end::ended;
 use crate::request::{Bio, BioId, Op, PAGE_SECTORS, RequestId, Sectors, Status};
@@ -70,8 +70,8 @@ impl SubmitPath {
         if cx.q.with_pool(|pool| pool.bio(self.bio).flags.nowait) {
             return Some(self.would_block(cx));
         }
-        let (queue, what) = (self.queue, Wait::For(Event::Thaw));
-        Some(cx.call(Call::Wait { queue, what }))
+        let (queue, event) = (self.queue, Event::Thaw);
+        Some(cx.call(Call::Wait { queue, event }))
     }
 
     /// Splits a bio that is longer than a request may be: its first part continues, the rest
