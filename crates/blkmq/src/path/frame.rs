@@ -3,10 +3,11 @@
 //! Above all paths: a new one has its variant, its arm and its line here.
 
 use super::{
-    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, FlushPath, HookFrame,
-    InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath,
-    RequeueRequest, RunPath, RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath,
-    SuspendPath, SwitchPath, TargetPath, TimeoutPath, TokenPath, WaitPath, WakeUpPath,
+    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, FlushPath, GetToken,
+    HookFrame, InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath, PutToken,
+    RequeuePath, RequeueRequest, ResizeTokens, RunPath, RunQueuesPath, SingleEnd, SingleRun,
+    SingleSubmit, SubmitPath, SuspendPath, SwitchPath, TargetPath, TimeoutPath, WaitPath,
+    WakeUpPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
@@ -48,15 +49,15 @@ impl Call {
             Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::new(queue, why))),
             Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
             Call::GetToken { queue, hctx, map } => {
-                take(Frame::Token(TokenPath::get(queue, hctx, map)));
+                take(Frame::GetToken(GetToken::new(queue, hctx, map)));
             }
             Call::PutToken {
                 queue,
                 token,
                 owner,
-            } => take(Frame::Token(TokenPath::put(queue, token, owner))),
+            } => take(Frame::PutToken(PutToken::new(queue, token, owner))),
             Call::ResizeTokens { queue, map, depth } => {
-                take(Frame::Token(TokenPath::resize(queue, map, depth)));
+                take(Frame::ResizeTokens(ResizeTokens::new(queue, map, depth)));
             }
             Call::Wait { queue, event } => take(Frame::Wait(WaitPath::new(queue, event))),
             Call::WakeUp { queue, which } => {
@@ -125,8 +126,10 @@ pub enum Frame {
     BioWork(BioWorkPath),
     Target(TargetPath),
     Hook(HookFrame),
-    /// A token of a scheduler: taken, freed, or another number of them.
-    Token(TokenPath),
+    /// A token of a scheduler is taken, freed, or their number changes.
+    GetToken(GetToken),
+    PutToken(PutToken),
+    ResizeTokens(ResizeTokens),
     Wait(WaitPath),
     WakeUp(WakeUpPath),
     /// A suspension of a mapped device, or its resume.
@@ -163,7 +166,9 @@ macro_rules! of_path {
             Frame::BioWork($path) => $does,
             Frame::Target($path) => $does,
             Frame::Hook($path) => $does,
-            Frame::Token($path) => $does,
+            Frame::GetToken($path) => $does,
+            Frame::PutToken($path) => $does,
+            Frame::ResizeTokens($path) => $does,
             Frame::Wait($path) => $does,
             Frame::WakeUp($path) => $does,
             Frame::Suspend($path) => $does,
@@ -200,7 +205,9 @@ impl Frame {
         match self {
             Frame::Run(path) => path.in_section(),
             Frame::Insert(path) => path.find::<insert_requests::State>().is_some(),
-            Frame::Hook(_) | Frame::Token(_) => true,
+            Frame::Hook(_) | Frame::GetToken(_) | Frame::PutToken(_) | Frame::ResizeTokens(_) => {
+                true
+            }
             _ => false,
         }
     }
@@ -277,7 +284,6 @@ macro_rules! path {
 // A path of parts names its next label itself, since the parts have labels too.
 path! {
     SubmitPath: SubmitPath::label, SubmitPath::stage,
-    TokenPath: |path| path.at.label(), TokenPath::stage,
 }
 
 impl Path for Frame {

@@ -6,12 +6,12 @@
 mod countdown;
 mod get;
 mod put;
+mod resize;
 
 pub(super) use get::{At as GetAt, sbitmap_get, sbitmap_queue_get_batch};
 pub use put::At as PutAt;
-pub(super) use put::{
-    Counted, Put, Woken, put_tag, sbitmap_queue_wake_all, sbitmap_queue_wake_up,
-};
+pub(super) use put::{Counted, Put, Woken, put_tag, sbitmap_queue_wake_all, sbitmap_queue_wake_up};
+pub(super) use resize::sbitmap_queue_resize;
 
 use crate::queue::{LockKind, RequestQueue, WORDS_MAX};
 use crate::request::HctxId;
@@ -84,4 +84,4 @@ impl TagMap {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -11,6 +11,7 @@ mod tagwait;
 
 use super::bio_end::ended;
 use super::plug::PLUG_FLUSH_SECTORS;
+use super::sbitmap::sbitmap_queue_wake_up;
 use super::sbitmap::{TagMap, sbitmap_queue_get_batch};
 use super::tag::{Search, identity_map, search_identity, shares_tags};
 use super::wait::wake_all;
@@ -21,7 +22,6 @@ use crate::plug::Plug;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{BioPlug, DirectIssue, Fix, FlushData, NoMerges, PlugOrder, Stamp};
-use crate::sbitmap::Put;
 use crate::step::{Cx, Next, Steps as _, Traced, trace, trace_rq};
 use crate::time::SimTime;
 use crate::{elevator, merge};
@@ -112,7 +112,7 @@ pub struct SubmitPath {
     waiting: bool,
     /// The hctx for whose tags it waited before it moved to another CPU.
     left: HctxId,
-    put: Option<Put>,
+    put: Option<sbitmap_queue_wake_up::State>,
     rq: Option<RequestId>,
     merge: Option<elevator::bio_merge::State>,
     /// The bio was merged into a request; a cached request that it does not need must be freed.

@@ -4,16 +4,13 @@
 
 use super::OwnedTags;
 use super::may_queue::{self, hctx_may_queue, inc_active_requests};
-use super::run::wake;
-use super::sbitmap::{GetAt as At, TagMap, sbitmap_get, sbitmap_queue_get_batch};
+use super::sbitmap::{Counted, GetAt as At, Put, TagMap, sbitmap_get, sbitmap_queue_get_batch};
 use crate::elevator::{TagMapSize, Wanted};
-use crate::env::Cpu;
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
+use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
-use crate::sbitmap::{Put, PutStep, Sbitmap, Woken};
-use crate::step::{Cx, Next, Steps};
-use crate::tags::Waiter;
+use crate::sbitmap::Sbitmap;
+use crate::step::{Cx, Steps as _};
 use steps::steps;
 
 /// A search of a path that steps it itself.

@@ -3,8 +3,9 @@
 use super::hctx_may_queue;
 use crate::elevator::SchedulerKind;
 use crate::env::Cpu;
-use crate::path::sbitmap::TagMap;
-use crate::path::tag::{put_driver, put_driver_alone, step_put};
+use crate::path::sbitmap::tests::step;
+use crate::path::sbitmap::{TagMap, put_tag};
+use crate::path::tag::{put_driver, put_driver_alone};
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{CpuId, HctxId, QueueId, Tag};
@@ -100,7 +101,7 @@ fn seen_while_it_goes_back(rules: Rules, alone: bool) -> Vec<(bool, i32)> {
     map.words[0].word.fetch_or(&mut cpu, 1);
     cpu.begin_label();
     q.hctx(hctx).nr_active.add(&mut cpu, 1);
-    let mut put = {
+    let put = {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[q.slot(0, 0)];
         rq.tag = Some(Tag(0));
@@ -109,14 +110,10 @@ fn seen_while_it_goes_back(rules: Rules, alone: bool) -> Vec<(bool, i32)> {
             false => put_driver(rq),
         }
     };
-    let mut seen = Vec::new();
-    loop {
+    let mut put = put_tag::State::new(TagMap::Driver(hctx), put);
+    let mut seen = vec![(!map.is_busy(0), q.hctx(hctx).nr_active.peek())];
+    while step(&mq, &mut cpu, &mut put).is_none() {
         seen.push((!map.is_busy(0), q.hctx(hctx).nr_active.peek()));
-        cpu.begin_label();
-        let step = step_put(&mut put, &mq, queue, TagMap::Driver(hctx), &mut cpu);
-        if step.is_none() {
-            break;
-        }
     }
     seen.push((!map.is_busy(0), q.hctx(hctx).nr_active.peek()));
     seen.dedup();

@@ -40,7 +40,7 @@ fn run<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, mut state: S) -> S::Done {
 }
 
 /// One step, with the lock that the next one needs. Its value at the end.
-pub(super) fn step<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, state: &mut S) -> Option<S::Done> {
+pub(in crate::path) fn step<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, state: &mut S) -> Option<S::Done> {
     cpu.begin_label();
     match state.step(&mut Cx::of(mq, QueueId(0), cpu)) {
         Sub::Wait(Next::Lock(lock)) => mq.acquire(lock, cpu),
@@ -51,7 +51,7 @@ pub(super) fn step<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, state: &mut S) -> Option
 }
 
 /// Runs to its end; returns the woken tasks, and the hctxs that are run from 1000 on.
-pub(super) fn woken<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, mut state: S) -> Vec<u32> {
+pub(in crate::path) fn woken<S: Steps>(mq: &BlkMq, cpu: &mut Cpu, mut state: S) -> Vec<u32> {
     let mut woken = Vec::new();
     for _ in 0..10_000 {
         let end = step(mq, cpu, &mut state);

@@ -7,12 +7,11 @@ use crate::call::{Call, Unplug};
 use crate::elevator::Wanted;
 use crate::env::Cpu;
 use crate::path::OwnedTags;
-use crate::path::sbitmap::TagMap;
+use crate::path::sbitmap::{TagMap, sbitmap_queue_wake_up};
 use crate::path::tag::{self, Search, identity_index, identity_map, search_identity};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Place};
 use crate::rules::Fix;
-use crate::sbitmap::Put;
 use crate::step::{Cx, Next, Steps as _, Sub};
 use crate::tags::Waiter;
 
@@ -105,15 +104,15 @@ impl SubmitPath {
         // It was woken for a tag of a map that it will not use: the wake-up is passed to the next
         // waiter there.
         self.left = left;
-        self.put = Some(Put::wake(1));
+        let map = TagMap::of_requests(cx.q, left);
+        self.put = Some(sbitmap_queue_wake_up::State::new(map, 1));
         self.to(At::WaitPassOn)
     }
 
     /// The wake-up goes to another waiter of the queue where this task waited.
     fn pass_on(&mut self, cx: &mut Cx<'_>) -> Next {
-        let map = TagMap::of_requests(cx.q, self.left);
         let put = self.put.as_mut().expect("a wake-up is passed on");
-        if let Some(next) = tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
+        if let Sub::Wait(next) = put.step(cx) {
             return next;
         }
         self.put = None;
@@ -131,7 +130,7 @@ impl SubmitPath {
     }
 
     pub(in crate::path) fn stage(&self) -> Option<&'static str> {
-        let put = self.put.map(|put| put.stage().name());
+        let put = self.put.and_then(|put| put.stage());
         self.search.stage().or(put)
     }
 
@@ -158,7 +157,7 @@ impl SubmitPath {
                     Sub::Done(None) => self.full(cx),
                 };
             }
-            _ => {
+            Search::No => {
                 let (shallow, again) = (self.shallow(cx.q), self.at != At::Tag);
                 search_identity::State::new(self.hctx, None, shallow, again)
             }

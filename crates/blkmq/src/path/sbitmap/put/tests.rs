@@ -175,7 +175,11 @@ fn a_batch_goes_on_where_a_label_was_full() {
     enqueue(&mq, &mut cpu, all.into_iter().map(|waiter| (0, waiter)));
     let awake = woken(&mq, &mut cpu, wake_up(2));
     assert_eq!((awake.first(), awake.last()), (Some(&1), Some(&2)));
-    assert_eq!(awake.len(), usize::from(hctxs) + 2, "the third task sleeps on");
+    assert_eq!(
+        awake.len(),
+        usize::from(hctxs) + 2,
+        "the third task sleeps on"
+    );
 }
 
 /// A task that has found a tag runs while its entry is still queued (finish_wait()): the wake-up

@@ -3,14 +3,14 @@
 use super::super::At;
 use super::SubmitPath;
 use crate::elevator::SchedulerKind;
-use crate::env::{Cpu, Effect};
-use crate::path::sbitmap::TagMap;
-use crate::path::tag::{put_driver, step_put};
+use crate::env::Cpu;
+use crate::path::sbitmap::tests::{step, woken};
+use crate::path::sbitmap::{TagMap, put_tag};
+use crate::path::tag::put_driver;
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{Bio, CpuId, HctxId, Op, QueueId, Sector, Sectors, Tag};
 use crate::rules::{BioPlug, Rules};
-use crate::sbitmap::Put;
 use crate::step::{Cx, Next};
 use crate::tags::WaiterId;
 
@@ -63,28 +63,6 @@ impl Task {
     }
 }
 
-/// Continues a free; returns the tasks that it wakes.
-fn free(mq: &BlkMq, mut put: Put, cpu: &mut Cpu) -> Vec<u32> {
-    let mut woken = Vec::new();
-    loop {
-        cpu.begin_label();
-        let next = step_put(&mut put, mq, QUEUE, TagMap::Driver(HctxId(0)), cpu);
-        let mut index = 0;
-        while let Some(effect) = cpu.outbox.take(index) {
-            index += 1;
-            let Effect::Wake(WaiterId(task)) = effect else {
-                panic!("a free asks for {effect:?}");
-            };
-            woken.push(task);
-        }
-        match next {
-            Some(Next::Lock(lock)) => mq.acquire(lock, cpu),
-            Some(_) => {}
-            None => return woken,
-        }
-    }
-}
-
 /// The first task finds the freed bit when it tries again, and removes its entry: from
 /// finish_wait()'s first store on it runs, and the free's wake-up goes to the other one.
 #[test]
@@ -101,7 +79,7 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
             cpu.begin_label();
             word.word.fetch_or(&mut cpu, bits);
         }
-        let mut put = {
+        let put = {
             let mut pool = mq.queue(QUEUE).pool.held(cpu.id);
             let rq = &mut pool[mq.queue(QUEUE).slot(0, 0)];
             rq.tag = Some(Tag(0));
@@ -111,13 +89,13 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         first.runs_to(&mq, At::WaitLast);
         second.runs_to(&mq, At::WaitSleep);
         // The bit is free, no task is woken yet.
-        cpu.begin_label();
-        step_put(&mut put, &mq, QUEUE, TagMap::Driver(HctxId(0)), &mut cpu);
+        let mut put = put_tag::State::new(TagMap::Driver(HctxId(0)), put);
+        assert_eq!(step(&mq, &mut cpu, &mut put), None);
         first.runs_to(&mq, At::WaitFinish);
         assert_eq!(first.path.owned_tag(), None, "it is a request's");
         assert!(first.path.rq.is_some());
         first.runs_to(&mq, At::WaitLeave);
-        assert_eq!(free(&mq, put, &mut cpu), [2], "{}", rules.name);
+        assert_eq!(woken(&mq, &mut cpu, put), [2], "{}", rules.name);
         first.runs_to(&mq, At::WaitUncount);
         let queued = map.wait.iter();
         let queued = queued.map(|ws| ws.queue.inspect(|q| q.entries.len()));
