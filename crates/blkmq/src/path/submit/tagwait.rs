@@ -158,7 +158,7 @@ impl SubmitPath {
                     Sub::Done(None) => self.full(cx),
                 };
             }
-            _ => {
+            Search::No => {
                 let (shallow, again) = (self.shallow(cx.q), self.at != At::Tag);
                 search_identity::State::new(self.hctx, None, shallow, again)
             }
