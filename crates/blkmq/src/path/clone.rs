@@ -1,10 +1,10 @@
 //! A clone of a request of a mapped queue: its allocation, and its direct issue to the driver.
 //!
 //! Two calls from queue_rq of the mapped queue (`map.rs`), with other work between them. Neither
-//! waits, or leaves anything on a list of this queue that could go to the driver: the caller keeps a
-//! clone that the driver refuses, so that the request above stays where it can still merge. A queue
-//! that is stopped or quiesced takes the clone into its own lists. Not here: the choice of the
-//! queue, and the clone's end (`clone_end.rs`). Kernel: blk_mq_alloc_request(),
+//! waits, or leaves anything on a list of this queue that could go to the driver: the caller
+//! keeps a clone that the driver refuses, so that the request above stays where it can still
+//! merge. A queue that is stopped or quiesced takes the clone into its own lists. Not here: the
+//! choice of the queue, and the clone's end (`clone_end.rs`). Kernel: blk_mq_alloc_request(),
 //! blk_insert_cloned_request(), blk_mq_request_issue_directly() (6.1.192).
 
 use super::OwnedTags;
@@ -69,8 +69,8 @@ fn alloc_requests(cx: &mut Cx<'_>, above: RequestId) -> Option<RequestId> {
     Some(rq)
 }
 
-/// blk_insert_cloned_request() of one that was allocated in `hctx`. The answer in the CPU: `Ok`, the
-/// driver's error, or `Resource`: the caller keeps the clone.
+/// blk_insert_cloned_request() of one that was allocated in `hctx`. The answer in the CPU: `Ok`,
+/// the driver's error, or `Resource`: the caller keeps the clone.
 #[steps(path)]
 pub fn insert_cloned_request(cx: &mut Cx<'_>, rq: RequestId, hctx: HctxId) {
     let answer: Answer = sub!(request_issue_directly(rq, hctx));
