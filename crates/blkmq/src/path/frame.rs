@@ -3,10 +3,10 @@
 //! Above all paths: a new one has its variant, its arm and its line here.
 
 use super::{
-    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, FlushPath, HookFrame,
-    InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath,
-    RequeueRequest, RunPath, RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath,
-    SuspendPath, SwitchPath, TargetPath, TimeoutPath, TokenPath, WaitPath, WakeUpPath,
+    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, ExecutePath,
+    FlushPath, HookFrame, InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath,
+    RequeuePath, RequeueRequest, RunPath, RunQueuesPath, SingleEnd, SingleRun, SingleSubmit,
+    SubmitPath, SuspendPath, SwitchPath, TargetPath, TimeoutPath, TokenPath, WaitPath, WakeUpPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
@@ -103,6 +103,8 @@ impl From<Call> for Frame {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Frame {
     Submit(SubmitPath),
+    /// A passthrough request.
+    Execute(ExecutePath),
     Plug(PlugPath),
     /// Direct issue of one request.
     Issue(IssuePath),
@@ -143,6 +145,7 @@ macro_rules! of_path {
     ($frame:expr, $path:ident => $does:expr) => {
         match $frame {
             Frame::Submit($path) => $does,
+            Frame::Execute($path) => $does,
             Frame::Plug($path) => $does,
             Frame::Issue($path) => $does,
             Frame::Insert($path) => $does,
@@ -274,9 +277,7 @@ macro_rules! path {
     };
 }
 
-// A path of parts names its next label itself, since the parts have labels too.
 path! {
-    SubmitPath: SubmitPath::label, SubmitPath::stage,
     CompletePath: |path| path.at.label(), CompletePath::stage,
     EndBatchPath: |path| path.at.label(), EndBatchPath::stage,
     TokenPath: |path| path.at.label(), TokenPath::stage,

@@ -4,6 +4,8 @@
 use super::list::{Stop, dispatch_rq_list, put_driver_tag};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
+use super::submit::queue_wake_up;
+use super::tag::try_get_tag;
 use super::timeout::wake_all_tags;
 use super::{Frame, Path, RequeuePath, RunPath, of_path};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
@@ -41,6 +43,8 @@ impl Frame {
     /// in progress, or begins with this label.
     pub fn stage(&self) -> Option<&'static str> {
         let put = match self {
+            Frame::Submit(path) => wake_stage(path),
+            Frame::Execute(path) => wake_stage(path),
             Frame::Run(path) => put_stage(path),
             Frame::RequeueRequest(path) => put_stage(path),
             Frame::Timeout(path) => {
@@ -58,8 +62,9 @@ impl Frame {
             Frame::Complete(path) => Some(path.owned_tags()),
             Frame::Run(path) => put_tag(path),
             Frame::RequeueRequest(path) => put_tag(path),
-            Frame::Submit(path) => path.owned_tag(),
-            Frame::AllocateClone(path) => path.owned_tag(),
+            Frame::Submit(path) => found_tag(path),
+            Frame::Execute(path) => found_tag(path),
+            Frame::AllocateClone(path) => found_tag(path),
             // Requests of a batch keep their tags until these are freed.
             Frame::IssueClone(_)
             | Frame::EndBatch(_)
@@ -149,6 +154,22 @@ impl RunPath {
             no_tag: list.is_some_and(|list| list.stop == Stop::NoTag),
         }
     }
+}
+
+/// A wake-up that is passed on.
+fn wake_stage(path: &impl Steps) -> Option<&'static str> {
+    let wakes = path.find::<queue_wake_up::State>();
+    wakes.map(|state| state.put.stage().name())
+}
+
+/// A driver tag that was found in a set that queues share, not yet stored in a request.
+fn found_tag(path: &impl Steps) -> Option<OwnedTags> {
+    let search = path.find::<try_get_tag::State>()?;
+    Some(OwnedTags {
+        hctx: search.hctx,
+        driver: Some(search.bit?),
+        sched: None,
+    })
 }
 
 /// The free of a driver tag in progress.
