@@ -45,8 +45,8 @@ pub(super) fn get_driver_tag(cx: &mut Cx<'_>, rq: RequestId, hctx: HctxId) -> bo
 }
 
 /// __blk_mq_get_tag(): a new request with its tag, the scheduler's, or the driver's without one,
-/// from the first `shallow` of each word. `hint`: this CPU's, if it was read already. `again`: not the
-/// first search of its allocation.
+/// from the first `shallow` of each word. `hint`: this CPU's, if it was read already. `again`: not
+/// the first search of its allocation.
 #[steps(stages)]
 pub(super) fn try_get_tag(
     cx: &mut Cx<'_>,
