@@ -44,21 +44,21 @@ pub enum Call {
     /// [`HookFrame`](crate::path::HookFrame).
     Hook { queue: QueueId, hook: Hook },
     /// kyber_get_domain_token(), for a request that an hctx would dispatch:
-    /// [`TokenPath`](crate::path::TokenPath).
+    /// [`GetToken`](crate::path::GetToken).
     GetToken {
         queue: QueueId,
         /// The hctx whose entry waits if there is none.
         hctx: HctxId,
         map: u8,
     },
-    /// rq_clear_domain_token(): [`TokenPath`](crate::path::TokenPath).
+    /// rq_clear_domain_token(): [`PutToken`](crate::path::PutToken).
     PutToken {
         queue: QueueId,
         token: Token,
         /// The CPU on which its request was allocated.
         owner: CpuId,
     },
-    /// sbitmap_queue_resize() of the tokens: [`TokenPath`](crate::path::TokenPath).
+    /// sbitmap_queue_resize() of the tokens: [`ResizeTokens`](crate::path::ResizeTokens).
     ResizeTokens {
         queue: QueueId,
         map: u8,
@@ -235,7 +235,7 @@ impl Default for Hook {
 }
 
 /// A token of a scheduler: a bit of one of its maps.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Token {
     pub map: u8,
     /// Bit of the map.

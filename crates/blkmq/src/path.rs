@@ -66,7 +66,7 @@ pub use suspend::{SuspendPath, Suspends};
 pub use switch::SwitchPath;
 pub use target::TargetPath;
 pub use timeout::TimeoutPath;
-pub use token::TokenPath;
+pub use token::{GetToken, PutToken, ResizeTokens};
 pub use wait::{WaitPath, WakeUpPath};
 
 pub use crate::call::{

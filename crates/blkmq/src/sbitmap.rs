@@ -5,10 +5,8 @@
 
 mod countdown;
 mod put;
-mod resize;
 
 pub use put::{At as PutAt, Put, PutStep, Woken};
-pub use resize::{At as ResizeAt, Resize, ResizeStep};
 
 use core::fmt::Debug;
 
@@ -232,8 +230,17 @@ impl Sbitmap {
         self.set_wake_batch(self.batch_of(depth));
     }
 
+    /// Another depth of a map in use. Panics if it has no bits, or more words than the map was
+    /// created with.
+    pub(crate) fn set_depth(&self, depth: u32) {
+        assert!(depth > 0, "a map without bits");
+        let words = depth.div_ceil(1 << self.shift) as usize;
+        assert!(words <= self.words.len(), "a map has room for its depth");
+        self.size.put(depth);
+    }
+
     /// sbq_calc_wake_batch(): tags per wake-up of so many bits.
-    fn batch_of(&self, depth: u32) -> u32 {
+    pub(crate) fn batch_of(&self, depth: u32) -> u32 {
         wake_batch(depth, 1 << self.shift, self.shallow_rule, self.min_shallow)
     }
 
@@ -314,8 +321,14 @@ impl Sbitmap {
     }
 
     /// A search of a word begins again at its first bit.
-    pub(crate) fn wraps(&self, shallow: Option<u32>) -> bool {
+    fn wraps(&self, shallow: Option<u32>) -> bool {
         shallow.is_some() || !self.round_robin
+    }
+
+    /// The bits of a word that a search from `start` may take.
+    pub(crate) fn usable(&self, index: u32, start: u32, shallow: Option<u32>) -> u64 {
+        let from = if self.wraps(shallow) { 0 } else { start };
+        u64::MAX >> (64 - self.word_depth(index, shallow)) & u64::MAX << from
     }
 
     /// __sbitmap_get_word(): takes a zero bit of a word, from `start` on.
@@ -339,19 +352,28 @@ impl Sbitmap {
         Some(bit + (index << self.shift))
     }
 
-    /// Under swap_lock: takes freed bits out of the word. True if there were.
+    /// sbitmap_deferred_clear() under swap_lock, which it releases: takes freed bits out of the
+    /// word. True if there were, or if some of the `usable` ones are free.
     ///
-    /// Deviation(D13): both words change in one step, though searches read them without the lock.
-    pub(crate) fn merge_freed(&self, cpu: &mut Cpu, index: u32) -> bool {
-        let word = &self.words[index as usize];
-        if word.cleared.load(cpu) == 0 {
-            return false;
+    /// All searches that found the word full wait for the lock: none of them sees freed bits that
+    /// are in neither word. Deviation(D13): both words change in one step, though searches read
+    /// them without the lock. Frees may run meanwhile.
+    pub(crate) fn deferred_clear(&self, cpu: &mut Cpu, index: u32, usable: Option<u64>) -> bool {
+        let SbWord {
+            word,
+            cleared,
+            swap,
+        } = &self.words[index as usize];
+        let were = cleared.load(cpu) != 0;
+        if were {
+            let freed = cleared.swap(cpu, 0);
+            let before = word.fetch_and(cpu, !freed);
+            let taken = before & freed == freed || self.given_twice;
+            debug_assert!(taken, "a bit is given back that nobody had");
         }
-        let freed = word.cleared.swap(cpu, 0);
-        let before = word.word.fetch_and(cpu, !freed);
-        let taken = before & freed == freed || self.given_twice;
-        debug_assert!(taken, "a bit is given back that nobody had");
-        true
+        let again = were || usable.is_some_and(|usable| word.load(cpu) & usable != usable);
+        swap.release(cpu);
+        again
     }
 
     /// Takes a bit while nothing else runs.
@@ -360,15 +382,13 @@ impl Sbitmap {
         let first = hint >> self.shift;
         let bit = (0..words).find_map(|tried| {
             let index = (first + tried) % words;
-            let swap = &self.words[index as usize].swap;
             cpu.begin_label();
-            swap.acquire(cpu);
-            let mut bit = self.get_in_word(cpu, index, 0, None);
-            if bit.is_none() && self.merge_freed(cpu, index) {
-                bit = self.get_in_word(cpu, index, 0, None);
-            }
-            swap.release(cpu);
-            bit
+            self.get_in_word(cpu, index, 0, None).or_else(|| {
+                self.words[index as usize].swap.acquire(cpu);
+                self.deferred_clear(cpu, index, None);
+                cpu.begin_label();
+                self.get_in_word(cpu, index, 0, None)
+            })
         });
         cpu.begin_label();
         self.hint_after(cpu, hint, bit);

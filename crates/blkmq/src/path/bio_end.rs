@@ -12,7 +12,7 @@ use crate::call::{BioEndOf, BioWork, Call, WaitQueue};
 use crate::dm::Mapped as ToPath;
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::queue::{DEFERRED, LockKind, RequestQueue};
-use crate::request::{BioId, Status};
+use crate::request::{BioId, RequestId, Status};
 use crate::rules::{BioMap, InFlight};
 use crate::step::{Cx, Next, Steps as _, Traced, labels, trace};
 use crate::time::SimTime;
@@ -299,6 +299,25 @@ fn end(cx: &mut Cx<'_>, bio: BioId, status: Status) -> Next {
     drop(pool);
     trace(cx.cpu, cx.q.id, TraceAction::Complete, traced, false);
     ended(cx.q, whole, cx.cpu)
+}
+
+/// blk_update_request() of the first bio, if there is one. Returns what comes before the next one,
+/// and whether there is one.
+pub(super) fn end_bio(cx: &mut Cx<'_>, rq: RequestId, status: Status) -> (Next, bool) {
+    let mut pool = cx.pool();
+    let Some(bio) = pool[rq].bio_first else {
+        return (Next::Step, false);
+    };
+    let next = pool.bio(bio).next;
+    let r = &mut pool[rq];
+    r.bio_first = next;
+    r.bio_count -= 1;
+    if next.is_none() {
+        r.bio_last = None;
+    }
+    let whole = pool.end_piece(bio, status);
+    drop(pool);
+    (ended(cx.q, whole, cx.cpu), next.is_some())
 }
 
 /// If all parts of a bio of a queue have ended, its submitter is notified, or the bio-based device

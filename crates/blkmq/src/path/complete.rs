@@ -1,446 +1,303 @@
 //! The end of a request: bios, the scheduler's hook, both tags, and the wake-up of their waiters.
 //!
 //! Kernel: blk_mq_end_request(), blk_mq_free_request(), __blk_mq_free_request(),
-//! __blk_mq_sched_restart(), mq_flush_data_end_io(), flush_end_io() (6.1.192, 6.12.117).
+//! blk_mq_sched_restart(), mq_flush_data_end_io(), flush_end_io() (6.1.192, 6.12.117).
 
-mod check;
+#[macro_use]
 mod restart;
 
 use super::OwnedTags;
-use super::bio_end::ended;
+use super::bio_end::end_bio;
 use super::flush::{self, Sequence};
+use super::list::put_driver_tag;
 use super::sbitmap::TagMap;
-use super::tag;
+use super::tag::{self, put_tag};
 use super::wait::wake_all;
-use crate::call::Hook;
+use crate::call::{Call, Hook};
 use crate::env::TraceAction;
-use crate::names::labels;
-use crate::queue::{LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status, Tag};
 use crate::rules::CompletedHook;
 use crate::sbitmap::Put;
-use crate::step::{Cx, Next, Traced, lock, probe, trace_rq};
-use restart::Scan;
+use crate::step::{Cx, Next, Steps as _, labels, probe};
+use restart::{nth_hctx, restart_hctxs, sched_restart};
+use steps::steps;
 
-labels! {
-    pub enum At in "complete" {
+pub use end_request::State as CompletePath;
+
+/// How much of its end a request has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum EndHow {
+    /// blk_mq_end_request().
+    #[default]
+    Whole,
+    /// In blk_mq_end_request_batch(), which frees the tags.
+    Batched,
+    /// blk_mq_free_request(): it has no bios any more.
+    Free,
+}
+
+/// blk_mq_end_request(), or its part.
+#[steps(path)]
+pub fn end_request(cx: &mut Cx<'_>, rq: RequestId, status: Status, how: EndHow) {
+    if how == EndHow::Free {
+        at!(Finish);
+    } else {
         /// Account and trace; the owner of the request decides how it ends. Its first bio ends.
-        End,
-        /// End one more bio.
-        EndBio,
-        /// The scheduler's finish_request.
-        Finish,
-        /// Which tags must be put? Put the first.
-        Tags,
+        at!(End);
+        let special = account_done(cx, rq, status);
+        if special && !finishes(cx, rq) {
+            sub!(end_io(rq, status));
+            return;
+        }
+        if special {
+            at!(Finish);
+        } else {
+            loop {
+                let (above, more) = end_bio(cx, rq, status);
+                if !more {
+                    /// The scheduler's finish_request.
+                    at!(Finish, above);
+                    break;
+                }
+                /// End one more bio.
+                at!(EndBio, above);
+            }
+        }
+    }
+    if how != EndHow::Free && calls_completed_hook(cx, rq) {
+        let (queue, hook) = (cx.q.id, Hook::Completed(rq));
+        call!(Finish, Call::Hook { queue, hook });
+    }
+    if cx.q.elevator.hooks().finished && cx.pool()[rq].use_sched {
+        let (queue, hook) = (cx.q.id, Hook::Finished(rq));
+        call!(Finish, Call::Hook { queue, hook });
+    }
+    finish_request(cx, rq);
+    if cx.pool()[rq].flush_seq {
+        sub!(end_io(rq, status));
+        return;
+    }
+    if how == EndHow::Batched {
+        return;
+    }
+    // __blk_mq_free_request()
+    /// Which tags must be put? Put the first.
+    at!(Tags);
+    let hctx: HctxId = cx.pool()[rq].hctx;
+    let owner: CpuId = cx.pool()[rq].ctx;
+    let (driver, sched) = take_tags(cx, rq);
+    let sched: Option<Tag> = sched;
+    if let Some(put) = driver {
         /// Put the driver tag.
-        PutDriver,
+        sub!(PutDriver, put_tag(TagMap::Driver(hctx), put));
+        if sched.is_some() {
+            at!(PutSched);
+        }
+    }
+    if let Some(tag) = sched {
         /// Put the scheduler tag.
-        PutSched,
-        /// Is SCHED_RESTART set? Or, with tags that queues share before v4.19: is any hctx marked?
-        Restart,
-        /// Clear it and run the hctx.
-        ClearRestart,
-        /// Clear the flag that hctxs of the queue are marked (R0).
-        ClearFlag,
-        /// Is this hctx of the set marked?
-        Visit,
-        /// Clear its SCHED_RESTART.
-        Unmark,
-        /// Count the mark out (R2, R2').
-        Uncount,
-        /// Has its dispatch list leftovers?
-        SeesDispatch,
-        /// Has it requests in the scheduler or in software queues?
-        SeesWork,
-        /// Data or flush of a sequence: put its driver tag first; of a flush under mq_flush_lock.
-        PutSequence,
-        /// Under mq_flush_lock: next step of the sequences.
-        FlushLock,
-        /// Still under it: end the next sequence that is done, or release it.
-        EndSequences,
-        /// Under requeue_lock too: data and flush to be issued.
-        Requeue,
-        /// blk_queue_exit().
-        Exit,
+        sub!(
+            PutSched,
+            put_tag(TagMap::Sched(hctx), Put::one(tag.0, owner))
+        );
+    }
+    sub!(sched_restart(hctx));
+    if cx.pool().exit_queue() {
+        at!(Exit, wake_all(cx.cpu, cx.q.id));
     }
 }
 
-/// Hooks of a request's end that have been called.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum HooksCalled {
-    Nothing,
-    Completed,
-    Finished,
+/// The end_io of the data of a sequence, or of a flush.
+#[steps]
+fn end_io(cx: &mut Cx<'_>, rq: RequestId, status: Status) {
+    let hctx: HctxId = cx.pool()[rq].hctx;
+    if rq == cx.hctx(hctx).flush_rq {
+        sub!(flush_end_io(hctx, rq, status));
+    } else {
+        sub!(mq_flush_data_end_io(hctx, rq, status));
+        // The tag of the data is back.
+        sub!(sched_restart(hctx));
+    }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CompletePath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    rq: RequestId,
-    status: Status,
-    hctx: HctxId,
-    owner: CpuId,
-    internal: Option<u32>,
-    put: Option<Put>,
-    sequence: Sequence,
-    scan: Scan,
-    restart_only: bool,
-    batched: bool,
-    hooks_called: HooksCalled,
-    /// Its tags are freed: it is about to leave the queue.
-    leaves: bool,
+/// mq_flush_data_end_io(): without scheduler the data keeps its tag.
+#[steps]
+fn mq_flush_data_end_io(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, status: Status) {
+    /// Data or flush of a sequence: put its driver tag first; of a flush under mq_flush_lock.
+    sub!(PutSequence, put_driver_tag(hctx, rq));
+    /// Under mq_flush_lock: next step of the sequences.
+    lock!(FlushLock, flush_lock(cx, hctx));
+    let mut sequence = Sequence::default();
+    change_sequence(cx, hctx, |step| step.data_ended(rq, status, &mut sequence));
+    sub!(end_sequences(hctx, sequence));
+}
+
+/// flush_end_io().
+#[steps]
+fn flush_end_io(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, status: Status) {
+    if has_own_tag(cx, rq) {
+        lock!(PutSequence, flush_lock(cx, hctx));
+        let put = tag::put_driver_alone(cx.q, &mut cx.pool()[rq]);
+        sub!(PutSequence, put_tag(TagMap::Driver(hctx), put));
+        at!(FlushLock);
+    } else {
+        lock!(FlushLock, flush_lock(cx, hctx));
+    }
+    let mut sequence = Sequence::default();
+    change_sequence(cx, hctx, |step| step.flush_ended(rq, status, &mut sequence));
+    sub!(end_sequences(hctx, sequence));
+}
+
+/// Under mq_flush_lock: requests whose sequence is done are ended as any other; then data and flush
+/// are issued.
+#[steps]
+fn end_sequences(cx: &mut Cx<'_>, hctx: HctxId, mut sequence: Sequence) {
+    while let Some(rq) = sequence.pop_done(cx) {
+        let (queue, status) = (cx.q.id, cx.pool()[rq].status);
+        /// Still under it: end the next sequence that is done, or release it.
+        call!(EndSequences, Call::End { queue, rq, status });
+    }
+    if sequence.issues() {
+        /// Under requeue_lock too: data and flush to be issued.
+        lock!(Requeue, cx.lock(LockKind::Requeue, 0));
+        flush::issue(cx, &mut sequence);
+    }
+    cx.hctx(hctx).flush.release(cx.cpu);
+}
+
+labels! {
+    pub enum At in "complete" of
+        end_request end_io mq_flush_data_end_io flush_end_io end_sequences sched_restart
+        restart_hctxs restart_hctx
 }
 
 impl CompletePath {
     /// blk_mq_end_request().
     pub fn end(queue: QueueId, rq: RequestId, status: Status) -> CompletePath {
-        CompletePath {
-            at: At::End,
-            queue,
-            rq,
-            status,
-            hctx: HctxId(0),
-            owner: CpuId(0),
-            internal: None,
-            put: None,
-            sequence: Sequence::default(),
-            scan: Scan::default(),
-            restart_only: false,
-            batched: false,
-            hooks_called: HooksCalled::Nothing,
-            leaves: false,
-        }
+        CompletePath::new(queue, rq, status, EndHow::Whole)
     }
 
-    /// One request of blk_mq_end_request_batch(), up to its tag.
     pub(super) fn end_batched(queue: QueueId, rq: RequestId) -> CompletePath {
-        CompletePath {
-            batched: true,
-            ..CompletePath::end(queue, rq, Status::Ok)
-        }
+        CompletePath::new(queue, rq, Status::Ok, EndHow::Batched)
     }
 
-    /// blk_mq_free_request(): the request has no bios any more.
     pub(super) fn free(queue: QueueId, rq: RequestId) -> CompletePath {
-        CompletePath {
-            at: At::Finish,
-            hooks_called: HooksCalled::Completed,
-            ..CompletePath::end(queue, rq, Status::Ok)
-        }
+        CompletePath::new(queue, rq, Status::Ok, EndHow::Free)
     }
 
     pub(super) fn about_to_end(&self) -> Option<RequestId> {
-        (self.at == At::End).then_some(self.rq)
+        (self.label == At::End.label()).then_some(self.rq)
     }
 
-    pub(super) fn stage(&self) -> Option<&'static str> {
-        self.put.map(|put| put.stage().name())
-    }
-
+    /// The tags that it frees.
     pub(super) fn owned_tags(&self) -> OwnedTags {
-        let bit = self.put.and_then(|put| put.owned_bit());
-        let of_scheduler = self.at == At::PutSched;
+        let none = OwnedTags {
+            hctx: self.hctx,
+            driver: None,
+            sched: None,
+        };
+        let freed = put_tag::State::freed_by(self).unwrap_or(none);
+        let sched = self.sched.map(|tag| tag.0);
         OwnedTags {
-            hctx: self.hctx,
-            driver: bit.filter(|_| !of_scheduler),
-            sched: if of_scheduler { bit } else { self.internal },
+            sched: freed.sched.or(sched),
+            ..freed
         }
     }
 
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        match self.at {
-            At::End => self.end_request(cx),
-            At::EndBio => self.end_bio(cx),
-            At::Finish => self.finish(cx),
-            At::Tags => self.tags(cx),
-            At::PutDriver => self.put_tag(cx, TagMap::Driver(self.hctx)),
-            At::PutSched => self.put_tag(cx, TagMap::Sched(self.hctx)),
-            At::Restart => self.restart(cx),
-            At::ClearFlag
-            | At::Visit
-            | At::Unmark
-            | At::Uncount
-            | At::SeesDispatch
-            | At::SeesWork => self.walk(cx),
-            At::ClearRestart => {
-                cx.hctx(self.hctx).restart.clear(cx.cpu);
-                // Pairs with the barrier between putting requests back on the dispatch list and
-                // reading SCHED_RESTART.
-                cx.mb();
-                self.at = At::Exit;
-                cx.run(self.hctx, true)
-            }
-            At::PutSequence => self.put_tag(cx, TagMap::Driver(self.hctx)),
-            At::FlushLock => self.advance(cx),
-            At::Requeue => {
-                flush::issue(cx, &mut self.sequence);
-                cx.hctx(self.hctx).flush.release(cx.cpu);
-                self.after_sequence()
-            }
-            At::EndSequences => self.end_sequences(cx),
-            At::Exit => self.after_restart(cx),
-        }
+    /// The hctx that the walk over those of the set is at, as queue and number in it.
+    pub(super) fn walks_at(&self, mq: &BlkMq) -> Option<(QueueId, HctxId)> {
+        let walk = self.find::<restart_hctxs::State>()?;
+        let (set, q) = (mq.set_of(self.queue), mq.queue(self.queue));
+        Some(nth_hctx(set, q, walk.hctx, walk.visited))
     }
+}
 
-    fn to(&mut self, at: At) -> Next {
-        self.at = at;
-        Next::Step
-    }
+fn flush_lock(cx: &Cx<'_>, hctx: HctxId) -> Next {
+    cx.lock(LockKind::Flush, u32::from(hctx.0))
+}
 
-    /// blk_update_request() and the choice of the end function.
-    fn end_request(&mut self, cx: &mut Cx<'_>) -> Next {
-        let mut pool = cx.pool();
-        cx.q.touch_elevator(&pool);
-        let rq = &mut pool[self.rq];
-        rq.in_flight = false;
-        rq.place = Place::Completing;
-        rq.status = self.status;
-        self.hctx = rq.hctx;
-        self.owner = rq.ctx;
-        let own_flush = self.rq == cx.hctx(rq.hctx).flush_rq;
-        let sequence = rq.flush_seq;
-        let finishes = cx.q.elevator.finishes(rq) || calls_hooks(cx.q, rq);
-        let traced = Traced::rq(cx.cpu.tracing, &pool, self.rq);
-        if sequence && !own_flush {
-            // The data was transferred: a later trace shows no length.
-            pool[self.rq].sectors.0 = 0;
-        }
-        drop(pool);
-        trace_rq(cx.cpu, self.queue, TraceAction::Complete, traced);
-        if !sequence && !own_flush {
-            return self.end_bio(cx);
-        }
-        if finishes {
-            return self.to(At::Finish);
-        }
-        self.end_part(cx)
+/// blk_account_io_done(). True for data of a sequence and flushes, which have end_io. Trace C.
+fn account_done(cx: &mut Cx<'_>, rq: RequestId, status: Status) -> bool {
+    let mut pool = cx.pool();
+    cx.q.touch_elevator(&pool);
+    let r = &mut pool[rq];
+    r.in_flight = false;
+    r.place = Place::Completing;
+    r.status = status;
+    let own_flush = rq == cx.hctx(r.hctx).flush_rq;
+    let sequence = r.flush_seq;
+    drop(pool);
+    cx.trace_rq(TraceAction::Complete, rq);
+    if sequence && !own_flush {
+        // The data was transferred: a later trace shows no length.
+        cx.pool()[rq].sectors.0 = 0;
     }
+    sequence || own_flush
+}
 
-    /// The end_io of a flush, or of the data of a sequence.
-    fn end_part(&mut self, cx: &mut Cx<'_>) -> Next {
-        let mut pool = cx.pool();
-        let own_flush = self.rq == cx.hctx(self.hctx).flush_rq;
-        let rq = &mut pool[self.rq];
-        let has_own_tag = cx.q.has_elevator();
-        if own_flush {
-            rq.internal_tag = None;
-        }
-        match rq.tag.take() {
-            Some(tag) if has_own_tag => {
-                self.put = Some(tag::put_driver_alone(cx.q, rq, tag));
-                drop(pool);
-                self.at = At::PutSequence;
-                match own_flush {
-                    true => self.flush_lock(),
-                    false => Next::Step,
-                }
-            }
-            tag => {
-                // Without scheduler the flush borrowed the tag and the data keeps it.
-                rq.tag = if own_flush { None } else { tag };
-                drop(pool);
-                self.want_flush_lock()
-            }
-        }
-    }
+/// The scheduler has to do with its end.
+fn finishes(cx: &Cx<'_>, rq: RequestId) -> bool {
+    let (q, pool) = (cx.q, cx.pool());
+    q.elevator.finishes(&pool[rq]) || calls_hooks(q, &pool[rq])
+}
 
-    fn want_flush_lock(&mut self) -> Next {
-        self.at = At::FlushLock;
-        self.flush_lock()
-    }
+fn calls_completed_hook(cx: &Cx<'_>, rq: RequestId) -> bool {
+    cx.q.elevator.hooks().completed && calls_completed(cx.q, &cx.pool()[rq])
+}
 
-    fn flush_lock(&self) -> Next {
-        lock(self.queue, LockKind::Flush, u32::from(self.hctx.0))
+/// The scheduler's finish_request.
+fn finish_request(cx: &mut Cx<'_>, rq: RequestId) {
+    probe::finish(cx.q, rq, cx.cpu);
+    let mut pool = cx.pool();
+    let r = &mut pool[rq];
+    let (finishes, elv_priv) = (cx.q.elevator.finishes(r), r.elv_priv);
+    if r.flush_seq && (finishes || calls_hooks(cx.q, r)) {
+        // Data of a sequence that a flush follows is ended twice, and counts once.
+        r.use_sched = false;
     }
+    drop(pool);
+    if finishes {
+        cx.q.elevator.finish(elv_priv, cx.cpu);
+    }
+}
 
-    /// Under mq_flush_lock: the sequence of this data, or all that waited for this flush.
-    fn advance(&mut self, cx: &mut Cx<'_>) -> Next {
-        let hctx = cx.hctx(self.hctx);
-        let now = cx.jiffies();
-        let mut pool = cx.pool();
-        let mut fq = hctx.flush.held(cx.cpu);
-        let own_flush = self.rq == hctx.flush_rq;
-        let mut step = flush::Step {
-            q: cx.q,
-            pool: &mut pool,
-            fq: &mut fq,
-            now,
-            hctx: self.hctx,
-        };
-        if own_flush {
-            step.flush_ended(self.rq, self.status, &mut self.sequence);
-        } else {
-            step.data_ended(self.rq, self.status, &mut self.sequence);
-        }
-        drop(fq);
-        drop(pool);
-        self.restart_only = !own_flush;
-        self.end_sequences(cx)
-    }
+/// From here on the slot is free: an allocation that gets the identifying tag may use it.
+fn take_tags(cx: &Cx<'_>, rq: RequestId) -> (Option<Put>, Option<Tag>) {
+    let mut pool = cx.pool();
+    let r = &mut pool[rq];
+    assert!(r.bio_first.is_none(), "a request is freed with bios");
+    r.place = Place::Free;
+    (
+        r.tag.is_some().then(|| tag::put_driver(r)),
+        r.internal_tag.take(),
+    )
+}
 
-    /// Under mq_flush_lock: requests whose sequence is done are ended as any other; then data and
-    /// flush are issued.
-    fn end_sequences(&mut self, cx: &mut Cx<'_>) -> Next {
-        let mut pool = cx.pool();
-        let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
-            drop(pool);
-            if self.sequence.issues() {
-                self.at = At::Requeue;
-                return cx.lock(LockKind::Requeue, 0);
-            }
-            cx.hctx(self.hctx).flush.release(cx.cpu);
-            return self.after_sequence();
-        };
-        let status = pool[rq].status;
-        self.at = At::EndSequences;
-        cx.call(super::Call::End {
-            queue: self.queue,
-            rq,
-            status,
-        })
+/// A flush gives back the tag that identifies the request it was lent by. True if it has a driver
+/// tag besides.
+fn has_own_tag(cx: &Cx<'_>, rq: RequestId) -> bool {
+    let mut pool = cx.pool();
+    let r = &mut pool[rq];
+    r.internal_tag = None;
+    if !cx.q.has_elevator() {
+        r.tag = None;
     }
+    r.tag.is_some()
+}
 
-    /// The end of a data write runs the hctx too, since its tag is back.
-    fn after_sequence(&mut self) -> Next {
-        match core::mem::take(&mut self.restart_only) {
-            true => self.to(At::Restart),
-            false => Next::Done,
-        }
-    }
-
-    fn end_bio(&mut self, cx: &mut Cx<'_>) -> Next {
-        let mut pool = cx.pool();
-        let Some(bio) = pool[self.rq].bio_first else {
-            drop(pool);
-            return self.to(At::Finish);
-        };
-        let next = pool.bio(bio).next;
-        let rq = &mut pool[self.rq];
-        rq.bio_first = next;
-        rq.bio_count -= 1;
-        if next.is_none() {
-            rq.bio_last = None;
-        }
-        let whole = pool.end_piece(bio, self.status);
-        drop(pool);
-        self.at = match next {
-            None => At::Finish,
-            Some(_) => At::EndBio,
-        };
-        ended(cx.q, whole, cx.cpu)
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Next {
-        let mut pool = cx.pool();
-        let rq = &mut pool[self.rq];
-        let (finishes, sequence) = (cx.q.elevator.finishes(rq), rq.flush_seq);
-        let elv_priv = rq.elv_priv;
-        let hooks = calls_hooks(cx.q, rq);
-        if hooks && let Some(hook) = self.next_hook(cx.q, rq) {
-            drop(pool);
-            let queue = self.queue;
-            return cx.call(super::Call::Hook { queue, hook });
-        }
-        drop(pool);
-        probe::finish(cx.q, self.rq, cx.cpu);
-        let mut pool = cx.pool();
-        if sequence && (finishes || hooks) {
-            // Data of a sequence that a flush follows is ended twice, and counts once.
-            pool[self.rq].use_sched = false;
-        }
-        drop(pool);
-        self.hooks_called = HooksCalled::Nothing;
-        if finishes {
-            cx.q.elevator.finish(elv_priv, cx.cpu);
-        }
-        if sequence {
-            return self.end_part(cx);
-        }
-        if self.batched {
-            return Next::Done;
-        }
-        self.to(At::Tags)
-    }
-
-    /// The hook to call before the scheduler's finish_request.
-    fn next_hook(&mut self, q: &RequestQueue, rq: &Request) -> Option<Hook> {
-        let hooks = q.elevator.hooks();
-        if self.hooks_called == HooksCalled::Nothing {
-            self.hooks_called = HooksCalled::Completed;
-            if hooks.completed && calls_completed(q, rq) {
-                return Some(Hook::Completed(self.rq));
-            }
-        }
-        if self.hooks_called == HooksCalled::Completed {
-            self.hooks_called = HooksCalled::Finished;
-            if hooks.finished && rq.use_sched {
-                return Some(Hook::Finished(self.rq));
-            }
-        }
-        None
-    }
-
-    /// From here on the slot is free: an allocation that gets the identifying tag may use it.
-    fn tags(&mut self, cx: &mut Cx<'_>) -> Next {
-        let mut pool = cx.pool();
-        let rq = &mut pool[self.rq];
-        assert!(rq.bio_first.is_none(), "a request is freed with bios");
-        self.hctx = rq.hctx;
-        self.owner = rq.ctx;
-        let driver = rq.tag.take().map(|tag| tag::put_driver(rq, tag));
-        self.internal = rq.internal_tag.take().map(|tag| tag.0);
-        rq.place = Place::Free;
-        self.leaves = true;
-        self.rq = RequestId(0);
-        self.status = Status::Ok;
-        drop(pool);
-        match driver {
-            Some(_) => {
-                self.put = driver;
-                self.at = At::PutDriver;
-                self.put_tag(cx, TagMap::Driver(self.hctx))
-            }
-            None if self.internal.is_some() => {
-                self.put_sched();
-                self.put_tag(cx, TagMap::Sched(self.hctx))
-            }
-            None => self.to(At::Restart),
-        }
-    }
-
-    fn put_sched(&mut self) -> Next {
-        match self.internal.take() {
-            Some(bit) => {
-                self.put = Some(Put::one(bit, self.owner));
-                self.to(At::PutSched)
-            }
-            None => self.to(At::Restart),
-        }
-    }
-
-    fn put_tag(&mut self, cx: &mut Cx<'_>, map: TagMap) -> Next {
-        let put = self.put.as_mut().expect("a tag is being put");
-        if let Some(next) = tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
-            return next;
-        }
-        self.put = None;
-        match self.at {
-            At::PutDriver => self.put_sched(),
-            At::PutSequence if self.rq == cx.hctx(self.hctx).flush_rq => self.to(At::FlushLock),
-            At::PutSequence => self.want_flush_lock(),
-            _ => self.to(At::Restart),
-        }
-    }
-
-    /// blk_queue_exit(): the last of a request.
-    fn after_restart(&mut self, cx: &mut Cx<'_>) -> Next {
-        if core::mem::take(&mut self.leaves) && cx.pool().exit_queue() {
-            self.at = At::Exit;
-            return wake_all(cx.cpu, self.queue);
-        }
-        Next::Done
-    }
+/// Under mq_flush_lock.
+fn change_sequence(cx: &mut Cx<'_>, hctx: HctxId, change: impl FnOnce(&mut flush::Step<'_>)) {
+    let now = cx.jiffies();
+    let mut pool = cx.pool();
+    let mut fq = cx.hctx(hctx).flush.held(cx.cpu);
+    change(&mut flush::Step {
+        q: cx.q,
+        pool: &mut pool,
+        fq: &mut fq,
+        now,
+        hctx,
+    });
 }
 
 /// completed_request is called for it.

@@ -4,9 +4,10 @@
 
 use super::{
     AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, ExecutePath,
-    FlushPath, HookFrame, InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath,
-    RequeuePath, RequeueRequest, RunPath, RunQueuesPath, SingleEnd, SingleRun, SingleSubmit,
-    SubmitPath, SuspendPath, SwitchPath, TargetPath, TimeoutPath, TokenPath, WaitPath, WakeUpPath,
+    FlushPath, GetToken, HookFrame, InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath,
+    PlugPath, PutToken, RequeuePath, RequeueRequest, ResizeTokens, RunPath, RunQueuesPath,
+    SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath, TargetPath,
+    TimeoutPath, WaitPath, WakeUpPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
@@ -48,15 +49,15 @@ impl Call {
             Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::new(queue, why))),
             Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
             Call::GetToken { queue, hctx, map } => {
-                take(Frame::Token(TokenPath::get(queue, hctx, map)));
+                take(Frame::GetToken(GetToken::new(queue, hctx, map)));
             }
             Call::PutToken {
                 queue,
                 token,
                 owner,
-            } => take(Frame::Token(TokenPath::put(queue, token, owner))),
+            } => take(Frame::PutToken(PutToken::new(queue, token, owner))),
             Call::ResizeTokens { queue, map, depth } => {
-                take(Frame::Token(TokenPath::resize(queue, map, depth)));
+                take(Frame::ResizeTokens(ResizeTokens::new(queue, map, depth)));
             }
             Call::Wait { queue, event } => take(Frame::Wait(WaitPath::new(queue, event))),
             Call::WakeUp { queue, which } => {
@@ -127,8 +128,10 @@ pub enum Frame {
     BioWork(BioWorkPath),
     Target(TargetPath),
     Hook(HookFrame),
-    /// A token of a scheduler: taken, freed, or another number of them.
-    Token(TokenPath),
+    /// A token of a scheduler is taken, freed, or their number changes.
+    GetToken(GetToken),
+    PutToken(PutToken),
+    ResizeTokens(ResizeTokens),
     Wait(WaitPath),
     WakeUp(WakeUpPath),
     /// A suspension of a mapped device, or its resume.
@@ -166,7 +169,9 @@ macro_rules! of_path {
             Frame::BioWork($path) => $does,
             Frame::Target($path) => $does,
             Frame::Hook($path) => $does,
-            Frame::Token($path) => $does,
+            Frame::GetToken($path) => $does,
+            Frame::PutToken($path) => $does,
+            Frame::ResizeTokens($path) => $does,
             Frame::Wait($path) => $does,
             Frame::WakeUp($path) => $does,
             Frame::Suspend($path) => $does,
@@ -203,7 +208,9 @@ impl Frame {
         match self {
             Frame::Run(path) => path.in_section(),
             Frame::Insert(path) => path.find::<insert_requests::State>().is_some(),
-            Frame::Hook(_) | Frame::Token(_) => true,
+            Frame::Hook(_) | Frame::GetToken(_) | Frame::PutToken(_) | Frame::ResizeTokens(_) => {
+                true
+            }
             _ => false,
         }
     }
@@ -245,42 +252,6 @@ pub(crate) trait Path {
     /// search, no tag that is being freed, no entry in a wait queue. Debug builds check after its
     /// last label.
     fn check_over(&self) {}
-}
-
-/// Implements [`Path`] for a path with methods of these names.
-macro_rules! path {
-    ($($path:ty: $label:expr, $stage:expr,)+) => {
-        $(impl Path for $path {
-            fn label(&self) -> Label {
-                let label: fn(&$path) -> Label = $label;
-                label(self)
-            }
-            #[inline]
-            fn queue(&self) -> QueueId {
-                self.queue
-            }
-            fn stage(&self) -> Option<&'static str> {
-                let stage: fn(&$path) -> Option<&'static str> = $stage;
-                stage(self)
-            }
-            #[inline]
-            fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-                self.step(cx)
-            }
-            fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-                self.check(mq, cpu);
-            }
-            fn check_over(&self) {
-                self.check_over();
-            }
-        })+
-    };
-}
-
-path! {
-    CompletePath: |path| path.at.label(), CompletePath::stage,
-    EndBatchPath: |path| path.at.label(), EndBatchPath::stage,
-    TokenPath: |path| path.at.label(), TokenPath::stage,
 }
 
 impl Path for Frame {

@@ -4,16 +4,15 @@
 //! Read next: `run.rs`, which calls this.
 
 use super::sbitmap::TagMap;
-use super::tag::{self, get_driver_tag};
+use super::tag::{self, get_driver_tag, put_tag};
 use crate::call::Call;
 use crate::env::{Answer, TraceAction};
 use crate::list::QueueList;
 use crate::queue::LockKind;
-use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
+use crate::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use crate::rules::{
     AfterRefusal, AskAfter, LastHint, PutBack, Recheck, Restart, TagWait, WaitEntry, WaitRetry,
 };
-use crate::sbitmap::Put;
 use crate::step::{Cx, Next, labels};
 use crate::tags::Waiter;
 use crate::time::Duration;
@@ -291,19 +290,13 @@ fn leave_wait_queue(cx: &mut Cx<'_>, hctx: HctxId) {
 /// blk_mq_put_driver_tag(): a request whose driver tag identifies it keeps it.
 #[steps]
 pub(super) fn put_driver_tag(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId) {
-    let (q, mut pool) = (cx.q, cx.pool());
-    if pool[rq].internal_tag.is_none() {
+    let both = |r: &Request| r.internal_tag.is_some() && r.tag.is_some();
+    if !both(&cx.pool()[rq]) {
         return;
     }
-    let Some(tag) = pool[rq].tag.take() else {
-        return;
-    };
-    let mut put: Put = tag::put_driver_alone(q, &mut pool[rq], tag);
-    drop(pool);
     at!(_);
-    while let Some(next) = tag::step_put(&mut put, cx.mq, cx.q.id, TagMap::Driver(hctx), cx.cpu) {
-        at!(_, next);
-    }
+    let put = tag::put_driver_alone(cx.q, &mut cx.pool()[rq]);
+    sub!(put_tag(TagMap::Driver(hctx), put));
 }
 
 labels! {

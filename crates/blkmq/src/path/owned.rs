@@ -1,12 +1,10 @@
 //! The tags and requests that paths own between two labels, for oracles and checkers: tags that are
 //! neither free in the map nor stored in a request, requests between two lists.
 
-use super::list::{Stop, dispatch_rq_list, put_driver_tag};
+use super::list::{Stop, dispatch_rq_list};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
-use super::submit::queue_wake_up;
-use super::tag::try_get_tag;
-use super::timeout::wake_all_tags;
+use super::tag::{put_tag, try_get_tag};
 use super::{Frame, Path, RequeuePath, RunPath, of_path};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
@@ -42,26 +40,15 @@ impl Frame {
     /// Position of its search for a tag, or of a tag's free, within the label; none if neither is
     /// in progress, or begins with this label.
     pub fn stage(&self) -> Option<&'static str> {
-        let put = match self {
-            Frame::Submit(path) => wake_stage(path),
-            Frame::Execute(path) => wake_stage(path),
-            Frame::Run(path) => put_stage(path),
-            Frame::RequeueRequest(path) => put_stage(path),
-            Frame::Timeout(path) => {
-                let wakes = path.find::<wake_all_tags::State>();
-                wakes.map(|state| state.put.stage().name())
-            }
-            _ => None,
-        };
-        of_path!(self, path => Path::stage(path)).or(put)
+        of_path!(self, path => Path::stage(path).or(put_tag::State::stage_in(path)))
     }
 
     /// Tags that this path holds and no request does; none for paths that hold none.
     pub fn owned_tags(&self) -> Option<OwnedTags> {
         match self {
             Frame::Complete(path) => Some(path.owned_tags()),
-            Frame::Run(path) => put_tag(path),
-            Frame::RequeueRequest(path) => put_tag(path),
+            Frame::Run(path) => put_tag::State::freed_by(path),
+            Frame::RequeueRequest(path) => put_tag::State::freed_by(path),
             Frame::Submit(path) => found_tag(path),
             Frame::Execute(path) => found_tag(path),
             Frame::AllocateClone(path) => found_tag(path),
@@ -81,7 +68,9 @@ impl Frame {
             | Frame::BioEnd(_)
             | Frame::BioWork(_)
             | Frame::Target(_)
-            | Frame::Token(_)
+            | Frame::GetToken(_)
+            | Frame::PutToken(_)
+            | Frame::ResizeTokens(_)
             | Frame::Wait(_)
             | Frame::WakeUp(_)
             | Frame::Suspend(_)
@@ -156,35 +145,12 @@ impl RunPath {
     }
 }
 
-/// A wake-up that is passed on.
-fn wake_stage(path: &impl Steps) -> Option<&'static str> {
-    let wakes = path.find::<queue_wake_up::State>();
-    wakes.map(|state| state.put.stage().name())
-}
-
 /// A driver tag that was found in a set that queues share, not yet stored in a request.
 fn found_tag(path: &impl Steps) -> Option<OwnedTags> {
     let search = path.find::<try_get_tag::State>()?;
     Some(OwnedTags {
         hctx: search.hctx,
         driver: Some(search.bit?),
-        sched: None,
-    })
-}
-
-/// The free of a driver tag in progress.
-fn put_stage(path: &impl Steps) -> Option<&'static str> {
-    let put = path.find::<put_driver_tag::State>();
-    put.map(|state| state.put.stage().name())
-}
-
-/// The driver tag that is being freed.
-fn put_tag(path: &impl Steps) -> Option<OwnedTags> {
-    let put = path.find::<put_driver_tag::State>()?;
-    let driver = put.put.owned_bit()?;
-    Some(OwnedTags {
-        hctx: put.hctx,
-        driver: Some(driver),
         sched: None,
     })
 }

@@ -3,8 +3,10 @@
 //! Data of a map: `crate::sbitmap`. Kernel: lib/sbitmap.c (6.1.192, 6.12.117).
 
 mod get;
+mod resize;
 
 pub(super) use get::{At as GetAt, sbitmap_get, sbitmap_queue_get_batch};
+pub(super) use resize::sbitmap_queue_resize;
 
 use crate::queue::{LockKind, RequestQueue, WORDS_MAX};
 use crate::request::HctxId;

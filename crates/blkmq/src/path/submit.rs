@@ -26,7 +26,6 @@ use steps::steps;
 use tagwait::alloc_requests;
 
 pub(super) use entry::{longest_part, strip_flush};
-pub(super) use tagwait::queue_wake_up;
 
 pub use execute_rq_nowait::State as ExecutePath;
 pub use submit_bio::State as SubmitPath;

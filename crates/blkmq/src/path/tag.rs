@@ -2,16 +2,18 @@
 //!
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
+use super::OwnedTags;
 use super::may_queue::{self, hctx_may_queue, inc_active_requests};
 use super::run::wake;
 use super::sbitmap::{GetAt as At, TagMap, sbitmap_get};
+use super::token::dequeued;
 use crate::elevator::{TagMapSize, Wanted};
 use crate::env::Cpu;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::{Put, PutStep, Sbitmap, Woken};
-use crate::step::{Cx, Next};
+use crate::step::{Cx, Next, Steps};
 use crate::tags::Waiter;
 use steps::steps;
 
@@ -119,17 +121,18 @@ fn counts_with_tag(q: &RequestQueue) -> bool {
     q.settings.rules.active_count == ActiveCount::WithTag
 }
 
-/// Begins the free of the driver tag of `rq`: the request counts no more as one with a tag, then
-/// the tag is free.
-pub(super) fn put_driver(rq: &mut Request, tag: Tag) -> Put {
+/// Begins the free of the driver tag of `rq`, which has one: the request counts no more as one with
+/// a tag, then the tag is free.
+pub(super) fn put_driver(rq: &mut Request) -> Put {
+    let tag = rq.tag.take().expect("it has a driver tag");
     let counted = !core::mem::take(&mut rq.uncounted);
     Put::one(tag.0, rq.ctx).counted(counted)
 }
 
 /// The same of a request that keeps its scheduler tag (__blk_mq_put_driver_tag()): v6.1 counts it
 /// out when the tag is free.
-pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request, tag: Tag) -> Put {
-    let put = put_driver(rq, tag);
+pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request) -> Put {
+    let put = put_driver(rq);
     match q.settings.rules.active_count {
         ActiveCount::WithTag => put,
         ActiveCount::AtIssue => put.counted_after(),
@@ -156,6 +159,47 @@ pub(super) fn identity_index(mq: &BlkMq, q: &RequestQueue, hctx: HctxId) -> usiz
         q.sched_index(hctx)
     } else {
         mq.set_of(q.id).driver_index(hctx)
+    }
+}
+
+/// blk_mq_put_tag(), with the wake-up of waiters.
+#[steps]
+pub(super) fn put_tag(cx: &mut Cx<'_>, tags: TagMap, mut put: Put) {
+    while let Some(next) = step_put(&mut put, cx.mq, cx.q.id, tags, cx.cpu) {
+        at!(_, next);
+    }
+}
+
+impl put_tag::State {
+    /// The free of a tag that this path runs.
+    pub(super) fn stage_in(path: &impl Steps) -> Option<&'static str> {
+        let state = path.find::<put_tag::State>()?;
+        Some(state.put.stage().name())
+    }
+
+    /// The tag that this path frees, while its bit is set.
+    pub(super) fn freed_by(path: &impl Steps) -> Option<OwnedTags> {
+        let state = path.find::<put_tag::State>()?;
+        let bit = state.put.owned_bit();
+        bit?;
+        let none = OwnedTags {
+            hctx: HctxId(0),
+            driver: None,
+            sched: None,
+        };
+        match state.tags {
+            TagMap::Driver(hctx) => Some(OwnedTags {
+                hctx,
+                driver: bit,
+                ..none
+            }),
+            TagMap::Sched(hctx) => Some(OwnedTags {
+                hctx,
+                sched: bit,
+                ..none
+            }),
+            TagMap::Token(_) => None,
+        }
     }
 }
 
@@ -186,8 +230,13 @@ pub(super) fn step_put(
         },
         Waiter::Hctx { queue, hctx, .. } => {
             let q = mq.queue(queue);
-            q.dirty_tags_line(hctx, cpu);
-            q.hctx(hctx).dispatch_wait.clear(cpu);
+            if let TagMap::Token(map) = map {
+                let waits = &q.tokens[usize::from(map)].waits;
+                dequeued(&waits[usize::from(hctx.0)], cpu);
+            } else {
+                q.dirty_tags_line(hctx, cpu);
+                q.hctx(hctx).dispatch_wait.clear(cpu);
+            }
             wake(q, hctx, cpu)
         }
     };

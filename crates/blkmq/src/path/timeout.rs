@@ -9,7 +9,7 @@
 
 use super::may_queue;
 use super::sbitmap::TagMap;
-use super::tag;
+use super::tag::put_tag;
 use super::wait::wake_all;
 use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -84,17 +84,8 @@ fn tag_idle(cx: &mut Cx<'_>, hctx: HctxId) {
         may_queue::spread(cx.set(), cx.set().driver_index(hctx), users);
     }
     /// sbitmap_queue_wake_all(): waiters may have had more than the share.
-    sub!(WakeAll, wake_all_tags(hctx));
-}
-
-/// sbitmap_queue_wake_all() of an hctx's driver tags.
-#[steps]
-pub(super) fn wake_all_tags(cx: &mut Cx<'_>, hctx: HctxId) {
-    let mut put: Put = Put::wake_all();
-    at!(_);
-    while let Some(next) = tag::step_put(&mut put, cx.mq, cx.q.id, TagMap::Driver(hctx), cx.cpu) {
-        at!(_, next);
-    }
+    at!(WakeAll);
+    sub!(WakeAll, put_tag(TagMap::Driver(hctx), Put::wake_all()));
 }
 
 labels! {

@@ -103,9 +103,10 @@ fn seen_while_it_goes_back(rules: Rules, alone: bool) -> Vec<(bool, i32)> {
     let mut put = {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[q.slot(0, 0)];
+        rq.tag = Some(Tag(0));
         match alone {
-            true => put_driver_alone(q, rq, Tag(0)),
-            false => put_driver(rq, Tag(0)),
+            true => put_driver_alone(q, rq),
+            false => put_driver(rq),
         }
     };
     let mut seen = Vec::new();

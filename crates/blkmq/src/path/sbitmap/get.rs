@@ -2,10 +2,8 @@
 //! __sbitmap_queue_get_batch() (6.1.192, 6.12.117).
 
 use super::TagMap;
-use crate::env::Cpu;
 use crate::names::stages;
 use crate::rules::FreedBits;
-use crate::sbitmap::Sbitmap;
 use crate::step::Cx;
 use steps::steps;
 
@@ -37,7 +35,9 @@ pub(in crate::path) fn sbitmap_get(
             if map.swap_lock {
                 /// Under swap_lock: are there freed bits to merge back?
                 lock!(Merge, tags.swap_lock(cx, index));
-                again = sbitmap_deferred_clear(tags.of(cx), cx.cpu, (index, start), shallow);
+                let map = tags.of(cx);
+                let usable = Some(map.usable(index, start, shallow));
+                again = map.deferred_clear(cx.cpu, index, usable);
             } else {
                 again = sub!(deferred_clear_unlocked(tags, index));
             }
@@ -55,28 +55,6 @@ pub(in crate::path) fn sbitmap_get(
         /// Search for a zero bit in the current word.
         at!(Search);
     }
-}
-
-/// sbitmap_deferred_clear(), under swap_lock, which it releases: whether to search the word again.
-/// All searches that found it full wait for the lock: none of them sees freed bits that are in
-/// neither word. Frees may run meanwhile.
-fn sbitmap_deferred_clear(
-    map: &Sbitmap,
-    cpu: &mut Cpu,
-    (index, start): (u32, u32),
-    shallow: Option<u32>,
-) -> bool {
-    let mut again = map.merge_freed(cpu, index);
-    let word = &map.words[index as usize];
-    if !again {
-        let mut usable = u64::MAX >> (64 - map.word_depth(index, shallow));
-        if !map.wraps(shallow) {
-            usable &= u64::MAX << start;
-        }
-        again = word.word.load(cpu) & usable != usable;
-    }
-    word.swap.release(cpu);
-    again
 }
 
 /// sbitmap_deferred_clear() of v5.11 to v6.10: whether there were freed bits. Between two of its
@@ -114,9 +92,7 @@ pub(in crate::path) fn sbitmap_queue_get_batch(
         if tags.of(cx).freed_bits == FreedBits::Deferred {
             /// Batch: under swap_lock, merge freed bits back first.
             lock!(RunMerge, tags.swap_lock(cx, index));
-            let map = tags.of(cx);
-            map.merge_freed(cx.cpu, index);
-            map.words[index as usize].swap.release(cx.cpu);
+            tags.of(cx).deferred_clear(cx.cpu, index, None);
         }
         /// Batch: take a run of bits.
         at!(Run);

@@ -6,7 +6,7 @@
 use super::{queue_lock, sq};
 use crate::call::{Call, RunBy, SingleEndHow};
 use crate::env::{Answer, TraceAction};
-use crate::path::bio_end::ended;
+use crate::path::bio_end::end_bio;
 use crate::queue::EndRuns;
 use crate::request::{Place, RequestId, Status};
 use crate::step::{Cx, Next, Steps as _, labels};
@@ -43,9 +43,13 @@ fn end_request(cx: &mut Cx<'_>, rq: RequestId, status: Status, refused: bool) ->
     at!(End);
     let answer: Answer = core::mem::take(&mut cx.cpu.answer);
     account_done(cx, rq, status);
-    while let Some(next) = end_bio(cx, rq, status) {
+    loop {
+        let (above, more) = end_bio(cx, rq, status);
+        if !more && above != Next::Call {
+            break;
+        }
         /// End one more bio.
-        ask!(EndBio, next);
+        ask!(EndBio, above);
     }
     /// Under the queue's lock: the scheduler's completed hook, the free of the request, the
     /// wake-up of a task that waits for one.
@@ -106,22 +110,4 @@ fn account_done(cx: &mut Cx<'_>, rq: RequestId, status: Status) {
     r.status = status;
     drop(pool);
     cx.trace_rq(TraceAction::Complete, rq);
-}
-
-/// Ends the first bio. Returns what comes before the next one, or before the end of all: that of a
-/// bio of a bio-based device.
-fn end_bio(cx: &mut Cx<'_>, rq: RequestId, status: Status) -> Option<Next> {
-    let mut pool = cx.pool();
-    let bio = pool[rq].bio_first?;
-    let next = pool.bio(bio).next;
-    let r = &mut pool[rq];
-    r.bio_first = next;
-    r.bio_count -= 1;
-    if next.is_none() {
-        r.bio_last = None;
-    }
-    let whole = pool.end_piece(bio, status);
-    drop(pool);
-    let above = ended(cx.q, whole, cx.cpu);
-    (above == Next::Call || next.is_some()).then_some(above)
 }

@@ -8,7 +8,7 @@ use crate::call::{Call, Unplug};
 use crate::elevator::Wanted;
 use crate::env::Answer;
 use crate::path::sbitmap::{TagMap, sbitmap_queue_get_batch};
-use crate::path::tag::{self, identity_index, shares_tags, try_get_tag};
+use crate::path::tag::{self, identity_index, put_tag, shares_tags, try_get_tag};
 use crate::request::{BioId, HctxId, Place, RequestId};
 use crate::rules::Fix;
 use crate::sbitmap::{Put, Sbitmap};
@@ -136,9 +136,10 @@ fn get_tag(
         ws_index = bt_wait_ptr(cx, hctx);
         let stays = identity_index(cx.mq, cx.q, left) == identity_index(cx.mq, cx.q, hctx);
         if !stays && cx.rules().fixes.has(Fix::PassedOnWake) {
-            // It was woken for a tag of a map that it will not use.
+            // sbitmap_queue_wake_up(): it was woken for a tag of a map that it will not use.
+            let tags = TagMap::of_requests(cx.q, left);
             /// On a CPU of another hctx now: wake another waiter of the old one.
-            sub!(WaitPassOn, queue_wake_up(left));
+            sub!(WaitPassOn, put_tag(tags, Put::wake(1)));
         }
     }
 }
@@ -160,22 +161,6 @@ fn finish_wait(cx: &mut Cx<'_>, hctx: HctxId, ws_index: u32) {
     /// Count the entry out.
     at!(WaitUncount);
     map_of(cx, hctx).ws_active.add(cx.cpu, -1);
-}
-
-/// sbitmap_queue_wake_up(), for one waiter of a hctx's map.
-#[steps]
-pub(in crate::path) fn queue_wake_up(cx: &mut Cx<'_>, hctx: HctxId) {
-    let mut put: Put = Put::wake(1);
-    at!(_);
-    while let Some(next) = tag::step_put(
-        &mut put,
-        cx.mq,
-        cx.q.id,
-        TagMap::of_requests(cx.q, hctx),
-        cx.cpu,
-    ) {
-        at!(_, next);
-    }
 }
 
 /// __blk_mq_alloc_requests_batch(): the request of the highest tag is for the bio, the others wait

@@ -105,7 +105,9 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         }
         let mut put = {
             let mut pool = mq.queue(QUEUE).pool.held(cpu.id);
-            put_driver(&mut pool[mq.queue(QUEUE).slot(0, 0)], Tag(0))
+            let rq = &mut pool[mq.queue(QUEUE).slot(0, 0)];
+            rq.tag = Some(Tag(0));
+            put_driver(rq)
         };
         let (mut first, mut second) = (Task::new(&mq, 1), Task::new(&mq, 2));
         first.runs_to(&mq, At::WaitLast);
