@@ -11,9 +11,7 @@ use super::{
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
-use crate::env::Cpu;
 use crate::names::Label;
-use crate::queue::BlkMq;
 use crate::request::{QueueId, RequestId};
 use crate::step::{Cx, Next, Steps};
 
@@ -245,13 +243,6 @@ pub(crate) trait Path {
     /// if neither is in progress, or begins with the label.
     fn stage(&self) -> Option<&'static str>;
     fn step(&mut self, cx: &mut Cx<'_>) -> Next;
-    /// Panics unless, between two labels, the state of the path fits its next label, and its
-    /// requests are in their places. Debug builds check after each label.
-    fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {}
-    /// Panics unless a path that has ended holds nothing: no request and no list of them, no
-    /// search, no tag that is being freed, no entry in a wait queue. Debug builds check after its
-    /// last label.
-    fn check_over(&self) {}
 }
 
 impl Path for Frame {
@@ -270,13 +261,5 @@ impl Path for Frame {
     #[inline]
     fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         of_path!(self, path => Path::step(path, cx))
-    }
-
-    fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-        of_path!(self, path => path.check(mq, cpu));
-    }
-
-    fn check_over(&self) {
-        of_path!(self, path => path.check_over());
     }
 }
