@@ -146,8 +146,8 @@ fn words(q: &RequestQueue, hctx: HctxId) -> usize {
     }
 }
 
-/// The hctx visited after `visited` others: those of the other queues in order, the queues in a ring
-/// that begins after this one; at last its own, the ring beginning after the request's.
+/// The hctx after `visited` others: those of the other queues in order, the queues in a ring that
+/// begins after this one; at last its own, the ring beginning after the request's.
 pub(super) fn nth_hctx(
     set: &TagSet,
     q: &RequestQueue,
