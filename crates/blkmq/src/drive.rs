@@ -204,12 +204,6 @@ pub trait Driver {
         None
     }
 
-    /// Debug builds check after each label that the path and its requests agree. Not for a driver
-    /// that moves requests itself, as a capture requires.
-    fn looks(&self) -> bool {
-        true
-    }
-
     /// Number of the running context, for followers.
     fn context(&self, _cpu: &Cpu) -> usize {
         0
@@ -382,12 +376,6 @@ fn labels<D: Driver>(path: &mut impl Path, mq: &BlkMq, cpu: &mut Cpu, driver: &m
         let next = path.step(&mut cx);
         debug_assert_eq!(path.queue(), cx.queue(), "a path goes on with its queue");
         driver.after(label, cx.cpu);
-        if cfg!(debug_assertions) && driver.looks() {
-            match next {
-                Next::Done => path.check_over(),
-                _ => path.check(mq, cx.cpu),
-            }
-        }
         if !cx.cpu.is_quiet() || !driver.goes_on(cx.cpu) {
             return next;
         }

@@ -61,7 +61,7 @@ pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use run_queues::RunQueuesPath;
 pub use single::{SingleEnd, SingleRun, SingleSubmit};
-pub use submit::{Execute, SubmitPath};
+pub use submit::{Execute, ExecutePath, SubmitPath};
 pub use suspend::{SuspendPath, Suspends};
 pub use switch::SwitchPath;
 pub use target::TargetPath;

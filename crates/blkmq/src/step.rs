@@ -139,7 +139,7 @@ impl<'a> Cx<'a> {
 
     #[inline]
     pub(crate) fn set(&self) -> &'a TagSet {
-        self.mq.set_of(self.q.id)
+        &self.mq.sets[self.q.set.index()]
     }
 
     /// The time in ticks of the queue's HZ.

@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use blkmq::drive::{Stack, drive};
 use blkmq::env::{Answer, Cpu, TracePoint};
+use blkmq::path::label::Submit;
 use blkmq::path::{Frame, Next};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, RequestPool};
@@ -304,24 +305,16 @@ impl World {
     /// wait, or for another reason.
     pub(super) fn look_again(&mut self, number: usize, limited: bool) -> bool {
         let actor = &mut self.actors[number];
-        let Some(Frame::Submit(path)) = actor.stack.top() else {
-            return false;
-        };
-        actor.cpu.begin_label();
-        let cpu = &mut actor.cpu;
-        let looks = actor.stop == Stop::WaitsForTag && path.look_again(&self.mq, limited, cpu);
+        let asleep = actor.stack.last().is_some_and(|frame| {
+            let sleeps = frame.label() == Submit::WaitFinish.label();
+            sleeps && self.mq.queue(frame.queue()).has_elevator()
+        });
+        let looks = actor.stop == Stop::WaitsForTag && asleep;
         if looks {
+            actor.cpu.answer = Answer::LookAgain { limited };
             actor.stop = Stop::AwaitsEvent;
         }
         looks
-    }
-
-    /// A task is where its event is: if it waits for a tag, it was migrated asleep.
-    pub(super) fn moved(&mut self, number: usize) {
-        let actor = &mut self.actors[number];
-        if let Some(Frame::Submit(path)) = actor.stack.top() {
-            path.moved(&self.mq, &actor.cpu);
-        }
     }
 
     /// The next steps of an actor do not happen: its paths are dropped.

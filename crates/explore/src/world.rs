@@ -17,8 +17,8 @@ use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Paths, Task};
 use blkmq::path::{
-    BioWork, BioWorkPath, Execute, Frame, Label, Next, PlugPath, SubmitPath, SuspendPath, Suspends,
-    SwitchPath, TimeoutPath, Unplug,
+    BioWork, BioWorkPath, Execute, ExecutePath, Frame, Label, Next, PlugPath, SuspendPath,
+    Suspends, SwitchPath, TimeoutPath, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sector, Sectors};
@@ -521,7 +521,7 @@ impl World {
             in_background: true,
         };
         match config.passthrough {
-            true => Frame::Submit(SubmitPath::execute(config.queue, id, how)),
+            true => Frame::Execute(ExecutePath::new(config.queue, id, how)),
             false => self.mq.submits(config.queue, id, fixed.config.then),
         }
     }

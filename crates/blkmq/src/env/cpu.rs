@@ -129,6 +129,9 @@ pub enum Answer {
     Busy,
     /// This clone was allocated.
     Clone(RequestId),
+    /// A trace check: a task that sleeps for a tag tries again, `limited` by limit_depth() or for
+    /// any, since its capture does not show which tags were taken.
+    LookAgain { limited: bool },
 }
 
 /// The panic of debug builds if a label continues after it has released a lock.

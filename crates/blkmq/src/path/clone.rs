@@ -1,22 +1,21 @@
 //! A clone of a request of a mapped queue: its allocation, and its direct issue to the driver.
 //!
 //! Two calls from queue_rq of the mapped queue (`map.rs`), with other work between them. Neither
-//! waits, or leaves anything on a list of this queue that could go to the driver: the caller
-//! keeps a clone that the driver refuses, so that the request above stays where it can still
-//! merge. A queue that is stopped or quiesced takes the clone into its own lists. Not here: the
-//! choice of the queue, and the clone's end (`clone_end.rs`). Kernel: blk_mq_alloc_request(),
+//! waits, or leaves anything on a list of this queue that could go to the driver: the caller keeps
+//! a clone that the driver refuses, so that the request above stays where it can still merge. A
+//! queue that is stopped or quiesced takes the clone into its own lists. Not here: the choice of
+//! the queue, and the clone's end (`clone_end.rs`). Kernel: blk_mq_alloc_request(),
 //! blk_insert_cloned_request(), blk_mq_request_issue_directly() (6.1.192).
 
-use super::OwnedTags;
 use super::driver::is_stopped;
 use super::list::{busy_after, requeue_bookkeeping};
-use super::tag::{self, Search, get_driver_tag, search_identity};
+use super::tag::{self, get_driver_tag, try_get_tag};
 use super::wait::wake_all;
 use crate::call::{Call, Inserts};
 use crate::elevator::Wanted;
 use crate::env::{Answer, TraceAction};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, RequestId};
-use crate::step::{Cx, Next, Steps as _, labels};
+use crate::step::{Cx, Next, labels};
 use steps::steps;
 
 pub use alloc_request::State as AllocateClone;
@@ -61,12 +60,11 @@ fn alloc_requests(cx: &mut Cx<'_>, above: RequestId) -> Option<RequestId> {
     }
     /// Take a tag, if there is one.
     at!(Tag);
-    let Some(bit) = sub!(Tag, search_identity(hctx, None, shallow, false)) else {
-        return None;
-    };
-    let rq = tag::adopt(cx, hctx, bit);
-    rq_ctx_init(cx, rq, above);
-    Some(rq)
+    let rq = sub!(Tag, try_get_tag(hctx, None, shallow, false));
+    if let Some(rq) = rq {
+        rq_ctx_init(cx, rq, above);
+    }
+    rq
 }
 
 /// blk_insert_cloned_request() of one that was allocated in `hctx`. The answer in the CPU: `Ok`,
@@ -163,13 +161,5 @@ fn rq_ctx_init(cx: &mut Cx<'_>, rq: RequestId, above: RequestId) {
     pool[rq].use_sched = scheduled;
     if scheduled && cx.q.elevator.hooks().prepare {
         cx.q.elevator.prepare(&mut pool[rq]);
-    }
-}
-
-impl AllocateClone {
-    /// A driver tag that was found in a set that queues share, not yet stored in a request.
-    pub(super) fn owned_tag(&self) -> Option<OwnedTags> {
-        let hctx = self.find::<alloc_requests::State>()?.hctx;
-        Search::Identity(*self.find()?).owned_tag(hctx)
     }
 }

@@ -3,17 +3,15 @@
 //! Above all paths: a new one has its variant, its arm and its line here.
 
 use super::{
-    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, FlushPath, GetToken,
-    HookFrame, InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath, PlugPath, PutToken,
-    RequeuePath, RequeueRequest, ResizeTokens, RunPath, RunQueuesPath, SingleEnd, SingleRun,
-    SingleSubmit, SubmitPath, SuspendPath, SwitchPath, TargetPath, TimeoutPath, WaitPath,
-    WakeUpPath,
+    AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, ExecutePath,
+    FlushPath, GetToken, HookFrame, InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath,
+    PlugPath, PutToken, RequeuePath, RequeueRequest, ResizeTokens, RunPath, RunQueuesPath,
+    SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath, TargetPath,
+    TimeoutPath, WaitPath, WakeUpPath,
 };
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
-use crate::env::Cpu;
 use crate::names::Label;
-use crate::queue::BlkMq;
 use crate::request::{QueueId, RequestId};
 use crate::step::{Cx, Next, Steps};
 
@@ -104,6 +102,8 @@ impl From<Call> for Frame {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Frame {
     Submit(SubmitPath),
+    /// A passthrough request.
+    Execute(ExecutePath),
     Plug(PlugPath),
     /// Direct issue of one request.
     Issue(IssuePath),
@@ -146,6 +146,7 @@ macro_rules! of_path {
     ($frame:expr, $path:ident => $does:expr) => {
         match $frame {
             Frame::Submit($path) => $does,
+            Frame::Execute($path) => $does,
             Frame::Plug($path) => $does,
             Frame::Issue($path) => $does,
             Frame::Insert($path) => $does,
@@ -242,48 +243,6 @@ pub(crate) trait Path {
     /// if neither is in progress, or begins with the label.
     fn stage(&self) -> Option<&'static str>;
     fn step(&mut self, cx: &mut Cx<'_>) -> Next;
-    /// Panics unless, between two labels, the state of the path fits its next label, and its
-    /// requests are in their places. Debug builds check after each label.
-    fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {}
-    /// Panics unless a path that has ended holds nothing: no request and no list of them, no
-    /// search, no tag that is being freed, no entry in a wait queue. Debug builds check after its
-    /// last label.
-    fn check_over(&self) {}
-}
-
-/// Implements [`Path`] for a path with methods of these names.
-macro_rules! path {
-    ($($path:ty: $label:expr, $stage:expr,)+) => {
-        $(impl Path for $path {
-            fn label(&self) -> Label {
-                let label: fn(&$path) -> Label = $label;
-                label(self)
-            }
-            #[inline]
-            fn queue(&self) -> QueueId {
-                self.queue
-            }
-            fn stage(&self) -> Option<&'static str> {
-                let stage: fn(&$path) -> Option<&'static str> = $stage;
-                stage(self)
-            }
-            #[inline]
-            fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-                self.step(cx)
-            }
-            fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-                self.check(mq, cpu);
-            }
-            fn check_over(&self) {
-                self.check_over();
-            }
-        })+
-    };
-}
-
-// A path of parts names its next label itself, since the parts have labels too.
-path! {
-    SubmitPath: SubmitPath::label, SubmitPath::stage,
 }
 
 impl Path for Frame {
@@ -302,13 +261,5 @@ impl Path for Frame {
     #[inline]
     fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         of_path!(self, path => Path::step(path, cx))
-    }
-
-    fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-        of_path!(self, path => path.check(mq, cpu));
-    }
-
-    fn check_over(&self) {
-        of_path!(self, path => path.check_over());
     }
 }

@@ -7,10 +7,9 @@
 //!
 //! A new group: declare it in the file of its path with `crate::names::labels!`, and add one
 //! line to the list, `Name = crate::place::At`; that of a scheduler to the list of schedulers
-//! (`elevator.rs`), whose groups follow. Without the line `.label()` does not compile. The path
-//! itself is one more entry of `path!` in `frame.rs`. Other crates write a label as
-//! `label::List::Restart.label()`, so that a wrong one does not compile; names read from files are
-//! looked up with [`Label::by_name`].
+//! (`elevator.rs`), whose groups follow. Without the line `.label()` does not compile. Other
+//! crates write a label as `label::List::Restart.label()`, so that a wrong one does not compile;
+//! names read from files are looked up with [`Label::by_name`].
 //!
 //! A label that takes one of many steps of a part, as a search for a tag, has stages (`names.rs`):
 //! they have names and types and no number, since the label has the price.

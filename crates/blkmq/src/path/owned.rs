@@ -5,6 +5,7 @@ use super::list::{Stop, dispatch_rq_list};
 use super::pass::do_dispatch_sched;
 use super::run::dispatch_requests;
 use super::sbitmap::put_tag;
+use super::tag::try_get_tag;
 use super::{Frame, Path, RequeuePath, RunPath, of_path};
 use crate::elevator::{OwnedByInsert, dispatch_request, insert_requests};
 use crate::list::QueueList;
@@ -49,8 +50,9 @@ impl Frame {
             Frame::Complete(path) => Some(path.owned_tags()),
             Frame::Run(path) => put_tag::State::freed_by(path),
             Frame::RequeueRequest(path) => put_tag::State::freed_by(path),
-            Frame::Submit(path) => path.owned_tag(),
-            Frame::AllocateClone(path) => path.owned_tag(),
+            Frame::Submit(path) => found_tag(path),
+            Frame::Execute(path) => found_tag(path),
+            Frame::AllocateClone(path) => found_tag(path),
             // Requests of a batch keep their tags until these are freed.
             Frame::IssueClone(_)
             | Frame::EndBatch(_)
@@ -142,4 +144,14 @@ impl RunPath {
             no_tag: list.is_some_and(|list| list.stop == Stop::NoTag),
         }
     }
+}
+
+/// A driver tag that was found in a set that queues share, not yet stored in a request.
+fn found_tag(path: &impl Steps) -> Option<OwnedTags> {
+    let search = path.find::<try_get_tag::State>()?;
+    Some(OwnedTags {
+        hctx: search.hctx,
+        driver: Some(search.bit?),
+        sched: None,
+    })
 }

@@ -2,48 +2,15 @@
 //!
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
-use super::OwnedTags;
 use super::may_queue::{self, hctx_may_queue, inc_active_requests};
-use super::sbitmap::{Counted, GetAt as At, Put, TagMap, sbitmap_get, sbitmap_queue_get_batch};
+use super::sbitmap::{Counted, GetAt as At, Put, TagMap, sbitmap_get};
 use crate::elevator::{TagMapSize, Wanted};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::Sbitmap;
-use crate::step::{Cx, Steps as _};
+use crate::step::Cx;
 use steps::steps;
-
-/// A search of a path that steps it itself.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) enum Search {
-    /// No search in progress.
-    #[default]
-    No,
-    Identity(search_identity::State),
-    Batch(sbitmap_queue_get_batch::State),
-}
-
-impl Search {
-    pub(super) fn stage(&self) -> Option<&'static str> {
-        match self {
-            Search::No => None,
-            Search::Identity(search) => search.stage(),
-            Search::Batch(search) => search.stage(),
-        }
-    }
-
-    /// A driver tag that was found in a set that queues share, not yet stored in a request.
-    pub(super) fn owned_tag(&self, hctx: HctxId) -> Option<OwnedTags> {
-        let Search::Identity(search) = self else {
-            return None;
-        };
-        search.bit.map(|bit| OwnedTags {
-            hctx,
-            driver: Some(bit),
-            sched: None,
-        })
-    }
-}
 
 /// blk_mq_get_driver_tag(): false if none is free. A request that has its tag and does not count
 /// yet is only counted.
@@ -74,17 +41,17 @@ pub(super) fn get_driver_tag(cx: &mut Cx<'_>, rq: RequestId, hctx: HctxId) -> bo
     true
 }
 
-/// __blk_mq_get_tag(): the tag of a new request, the scheduler's, or the driver's without one, from
-/// the first `shallow` of each word. `hint`: this CPU's, if it was read already. `again`: not the
-/// first search of its allocation.
+/// __blk_mq_get_tag(): a new request with its tag, the scheduler's, or the driver's without one,
+/// from the first `shallow` of each word. `hint`: this CPU's, if it was read already. `again`: not
+/// the first search of its allocation.
 #[steps(stages)]
-pub(super) fn search_identity(
+pub(super) fn try_get_tag(
     cx: &mut Cx<'_>,
     hctx: HctxId,
     hint: Option<u32>,
     shallow: Option<u32>,
     again: bool,
-) -> Option<u32> {
+) -> Option<RequestId> {
     if shares_tags(cx.mq, cx.q) && !sub!(hctx_may_queue(hctx, again)) {
         return None;
     }
@@ -98,7 +65,7 @@ pub(super) fn search_identity(
     if bit.is_some() && shares_tags(cx.mq, cx.q) && counts_with_tag(cx.q) {
         sub!(inc_active_requests(hctx));
     }
-    bit
+    bit.map(|bit| adopt(cx, hctx, bit))
 }
 
 /// The limit_depth() arguments of a request with a bio; none if it will not enter the scheduler.
@@ -121,7 +88,7 @@ pub(super) fn wanted(
     })
 }
 
-/// Takes the slot of an identifying tag that was found.
+/// blk_mq_rq_ctx_init() of the request of a tag that was found.
 pub(super) fn adopt(cx: &mut Cx<'_>, hctx: HctxId, bit: u32) -> RequestId {
     let rq = cx.q.slot(identity_index(cx.mq, cx.q, hctx), bit);
     let mut pool = cx.pool();

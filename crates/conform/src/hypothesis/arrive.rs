@@ -59,7 +59,6 @@ impl Hypotheses<'_> {
         let ioprio = event.ioprio.unwrap_or_default();
         state.kernels[queue.index()].open(event, ioprio);
         let task = self.at(state, index);
-        state.world.moved(task);
         let at_g = |point: &TracePoint| point.action == TraceAction::GetRq;
         if !state.world.actors[task].shown.iter().any(at_g) {
             self.begin_plug(state, index);

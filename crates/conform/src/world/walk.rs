@@ -155,12 +155,6 @@ fn write(bit: &Bit, value: bool, cpu: &mut Cpu) {
 impl Driver for Walk<'_> {
     type Stop = Stop;
 
-    /// Where the kernel chose otherwise, its choice is imposed: a request is then where the capture
-    /// has it, in any state of the path.
-    fn looks(&self) -> bool {
-        false
-    }
-
     fn turn(&mut self, at: Context<'_>) -> Flow<Self> {
         if at.cpu.locks_held() > 0 {
             return Continue(());

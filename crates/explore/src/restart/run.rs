@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
 use blkmq::env::{Answer, Cpu};
 use blkmq::path::label::Complete;
-use blkmq::path::{CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
+use blkmq::path::{CompletePath, Execute, ExecutePath, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
 use blkmq::time::Duration;
@@ -93,12 +93,12 @@ impl Runner {
         let bio = world.mq.queue(queue).with_pool(|pool| pool.add_bio(bio));
         let bio = bio.expect("there is a slot for every bio");
         let path = match how {
-            None => SubmitPath::new(queue, bio),
-            Some(how) => SubmitPath::execute(queue, bio, how),
+            None => Frame::Submit(SubmitPath::new(queue, bio)),
+            Some(how) => Frame::Execute(ExecutePath::new(queue, bio, how)),
         };
         // The CPU of the hctx submits.
         self.cpu.id = CpuId(setting.index_of(hctx).0);
-        self.stack.push(Frame::Submit(path));
+        self.stack.push(path);
         self.run(setting, world, Who::Inserter, None);
     }
 

@@ -329,7 +329,7 @@ impl Follower for Restart {
         if let (Next::Call, Some(Call::Run { queue, hctx, .. })) = (next, cpu.call)
             && hctx == FOLLOWED
         {
-            if let Frame::Submit(_) = was {
+            if let Frame::Submit(_) | Frame::Execute(_) = was {
                 let what = "a task waited for a scheduler tag (queue.nr_requests)";
                 self.log.refuse(what);
             }

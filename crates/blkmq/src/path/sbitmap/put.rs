@@ -97,8 +97,9 @@ impl put_tag::State {
 #[steps(stages)]
 pub(in crate::path) fn sbitmap_queue_wake_up(cx: &mut Cx<'_>, tags: TagMap, nr: u32) {
     // Read once: a batch that changes meanwhile belongs to another free.
-    let wake_batch: u32 = tags.of(cx).wake_batch.get();
-    if tags.of(cx).ws_active.read(cx.cpu) == 0 {
+    let map = tags.of(cx);
+    let wake_batch: u32 = map.wake_batch.get();
+    if map.ws_active.read(cx.cpu) == 0 {
         return;
     }
     if matches!(cx.rules().wake_scan, WakeScan::Countdown(_)) {

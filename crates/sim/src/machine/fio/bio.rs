@@ -2,7 +2,7 @@
 //!
 //! Kernel: block/fops.c, __blkdev_direct_IO_simple() and its siblings (v6.1).
 
-use blkmq::path::{Execute, Frame, SubmitPath, ThenUnplug};
+use blkmq::path::{Execute, ExecutePath, Frame, ThenUnplug};
 use blkmq::request::{Bio, CpuId, IoClass, Op, OpFlags};
 
 use super::FioTask;
@@ -29,7 +29,7 @@ pub(super) fn add(
             at_head: false,
             in_background: false,
         };
-        return Frame::Submit(SubmitPath::execute(queue, bio, how));
+        return Frame::Execute(ExecutePath::new(queue, bio, how));
     }
     layer.mq.submits(queue, bio, ThenUnplug::Task)
 }

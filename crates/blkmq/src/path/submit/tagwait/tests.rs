@@ -1,17 +1,19 @@
 //! A task that found a tag with its entry still in the wait queue, against the free that wakes.
 
-use super::super::At;
-use super::SubmitPath;
+use super::super::SubmitPath;
+use super::At;
+use super::get_tag;
 use crate::elevator::SchedulerKind;
 use crate::env::Cpu;
 use crate::path::sbitmap::tests::{step, woken};
 use crate::path::sbitmap::{TagMap, put_tag};
 use crate::path::tag::put_driver;
+use crate::path::{Frame, Path};
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{Bio, CpuId, HctxId, Op, QueueId, Sector, Sectors, Tag};
 use crate::rules::{BioPlug, Rules};
-use crate::step::{Cx, Next};
+use crate::step::{Cx, Next, Steps as _};
 use crate::tags::WaiterId;
 
 const QUEUE: QueueId = QueueId(0);
@@ -45,21 +47,21 @@ impl Task {
     /// Steps until the path is at this label, with the lock that it may need not granted.
     fn runs_to(&mut self, mq: &BlkMq, at: At) {
         for _ in 0..1000 {
-            if self.path.at == at {
+            if self.path.label == at.label() {
                 return;
             }
             if let Some(lock) = self.wants.take() {
                 mq.acquire(lock, &mut self.cpu);
             }
             self.cpu.begin_label();
-            match self.path.step(&mut Cx::of(mq, QUEUE, &mut self.cpu)) {
+            match Path::step(&mut self.path, &mut Cx::of(mq, QUEUE, &mut self.cpu)) {
                 Next::Lock(lock) => self.wants = Some(lock),
                 // The call that follows is dropped.
                 Next::Call => self.cpu.call = None,
                 _ => {}
             }
         }
-        panic!("{at:?} is not reached from {:?}", self.path.at);
+        panic!("{at:?} is not reached from {}", self.path.label.name());
     }
 }
 
@@ -92,8 +94,13 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         let mut put = put_tag::State::new(TagMap::Driver(HctxId(0)), put);
         assert_eq!(step(&mq, &mut cpu, &mut put), None);
         first.runs_to(&mq, At::WaitFinish);
-        assert_eq!(first.path.owned_tag(), None, "it is a request's");
-        assert!(first.path.rq.is_some());
+        assert_eq!(
+            Frame::Submit(first.path).owned_tags(),
+            None,
+            "it is a request's"
+        );
+        let waits = first.path.find::<get_tag::State>();
+        assert!(waits.expect("it leaves the wait queue").rq.is_some());
         first.runs_to(&mq, At::WaitLeave);
         assert_eq!(woken(&mq, &mut cpu, put), [2], "{}", rules.name);
         first.runs_to(&mq, At::WaitUncount);
