@@ -14,7 +14,7 @@ use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, 
 use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::{Put, PutStep, Sbitmap, Woken};
 use crate::step::{Cx, Next, Steps};
-use crate::tags::Waiter;
+use crate::waiter::Waiter;
 use steps::steps;
 
 /// A search of a path that steps it itself.

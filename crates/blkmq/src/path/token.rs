@@ -14,7 +14,7 @@ use crate::queue::TokenWait;
 use crate::request::{CpuId, HctxId};
 use crate::sbitmap::{Put, Sbitmap};
 use crate::step::{Cx, labels};
-use crate::tags::Waiter;
+use crate::waiter::Waiter;
 use steps::steps;
 
 pub use get_token::State as GetToken;

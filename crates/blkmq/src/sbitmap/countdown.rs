@@ -8,7 +8,7 @@ use super::Sbitmap;
 use super::put::{At, Put, PutStep, Woken};
 use crate::env::Cpu;
 use crate::rules::Countdown;
-use crate::tags::Waiter;
+use crate::waiter::Waiter;
 
 impl Put {
     /// A queue with waiters was found.

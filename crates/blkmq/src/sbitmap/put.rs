@@ -10,8 +10,8 @@ use crate::env::{Cpu, Effect, mb};
 use crate::names::stages;
 use crate::request::CpuId;
 use crate::rules::{FreedBits, WakeScan};
-use crate::tags::Waiter;
 use crate::time::Duration;
+use crate::waiter::Waiter;
 
 stages! {
 /// Position of a free.

@@ -4,7 +4,7 @@ use super::{Put, PutStep, Sbitmap, WAIT_QUEUES, Woken, shift_for};
 use crate::env::{Cpu, Effect};
 use crate::request::{CpuId, QueueId};
 use crate::rules::{FreedBits, ShallowDepth, WakeScan};
-use crate::tags::{Waiter, WaiterId};
+use crate::waiter::{Waiter, WaiterId};
 use proptest::prelude::*;
 
 pub(crate) const CPUS: usize = 3;

@@ -124,5 +124,6 @@ pub(in crate::path) fn sbitmap_queue_get_batch(
 }
 
 stages! {
-    pub(in crate::path) enum At in "tag-get" of sbitmap_get deferred_clear_unlocked sbitmap_queue_get_batch
+    pub(in crate::path) enum At in "tag-get" of
+        sbitmap_get deferred_clear_unlocked sbitmap_queue_get_batch
 }

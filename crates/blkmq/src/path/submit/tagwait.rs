@@ -14,7 +14,7 @@ use crate::request::{HctxId, Place};
 use crate::rules::Fix;
 use crate::sbitmap::Put;
 use crate::step::{Cx, Next, Steps as _, Sub};
-use crate::tags::Waiter;
+use crate::waiter::Waiter;
 
 impl SubmitPath {
     /// Labels of the allocation of the tag, and of waiting for it.

@@ -4,7 +4,7 @@ use super::{Put, PutStep, Sbitmap, Woken};
 use crate::env::{Cpu, Effect};
 use crate::request::CpuId;
 use crate::rules::{Countdown, Rules, ShallowDepth, WakeScan};
-use crate::tags::{Waiter, WaiterId};
+use crate::waiter::{Waiter, WaiterId};
 
 /// A map whose first bits are all taken.
 fn map(form: Countdown, depth: u32) -> Sbitmap {

@@ -5,7 +5,7 @@ use super::Put;
 use crate::env::{Cpu, OUTBOX_LIMIT};
 use crate::request::{CpuId, QueueId};
 use crate::rules::{ShallowDepth, WakeScan};
-use crate::tags::{Waiter, WaiterId};
+use crate::waiter::{Waiter, WaiterId};
 
 /// A wait queue may hold more hctxs than one label may wake: the lock is kept for the rest.
 #[test]

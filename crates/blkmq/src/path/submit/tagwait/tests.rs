@@ -12,7 +12,7 @@ use crate::request::{Bio, CpuId, HctxId, Op, QueueId, Sector, Sectors, Tag};
 use crate::rules::{BioPlug, Rules};
 use crate::sbitmap::Put;
 use crate::step::{Cx, Next};
-use crate::tags::WaiterId;
+use crate::waiter::WaiterId;
 
 const QUEUE: QueueId = QueueId(0);
 
