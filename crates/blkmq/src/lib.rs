@@ -9,7 +9,7 @@
 //! [`Driver`](drive::Driver) and a [`Machine`](drive::Machine) of yours. A scheduler of your own is
 //! a policy: `crates/cli/examples/own-scheduler.rs`.
 //!
-//! * values: [`time`], [`request`], [`rules`]
+//! * values: [`time`], [`request`], [`waiter`], [`rules`]
 //! * containers: [`list`], [`rbtree`], [`sort`], [`sbitmap`]
 //! * schedulers: [`elevator`], [`merge`]
 //! * devices over others: [`dm`]
@@ -40,3 +40,4 @@ pub mod sort;
 mod step;
 pub mod tags;
 pub mod time;
+pub mod waiter;

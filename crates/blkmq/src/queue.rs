@@ -33,8 +33,9 @@ use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
 use crate::rules::{ElevatorLine, Quiesce};
 use crate::sbitmap::Sbitmap;
-use crate::tags::{TagSet, WaiterId};
+use crate::tags::TagSet;
 use crate::time::Jiffies;
+use crate::waiter::WaiterId;
 
 /// Tag sets, and the queues that draw from them.
 #[derive(Debug)]

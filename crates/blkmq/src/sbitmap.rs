@@ -8,7 +8,7 @@ use core::fmt::Debug;
 use crate::env::{Bit, Count, Cpu, Hint, Lock, Word, value};
 use crate::request::CpuId;
 use crate::rules::{BatchRule, Fix, FreedBits, Rules, ShallowDepth, WakeScan};
-use crate::tags::Waiter;
+use crate::waiter::Waiter;
 
 /// Wait queues of one map (SBQ_WAIT_QUEUES).
 pub const WAIT_QUEUES: usize = 8;

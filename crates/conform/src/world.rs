@@ -20,8 +20,8 @@ use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, RequestPool};
 use blkmq::rules::QueueLimits;
 use blkmq::sbitmap::SbWord;
-use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
+use blkmq::waiter::WaiterId;
 
 use super::hypothesis::{Cut, TICKS_BEFORE};
 use super::scheduler_event::SchedulerEvent;

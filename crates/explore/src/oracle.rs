@@ -18,7 +18,8 @@ use blkmq::path::label::{Complete, Submit};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use blkmq::sbitmap::{Sbitmap, WaitState};
-use blkmq::tags::{TagSet, Waiter};
+use blkmq::tags::TagSet;
+use blkmq::waiter::Waiter;
 
 /// Checks the invariants of every state. The caller catches panics of the structures' own checks.
 pub(crate) fn check(world: &World) -> Result<(), Verdict> {

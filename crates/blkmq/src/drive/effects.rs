@@ -5,8 +5,8 @@ use crate::dm::PathId;
 use crate::dm::multipath::Uevent;
 use crate::env::{Cpu, Effect};
 use crate::request::{BioId, HctxId, QueueId, RequestId, Status};
-use crate::tags::WaiterId;
 use crate::time::Duration;
+use crate::waiter::WaiterId;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kick {

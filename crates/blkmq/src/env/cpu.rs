@@ -10,8 +10,8 @@ use crate::plug::Plug;
 use crate::request::{
     BioId, CpuId, HctxId, IoPrio, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status, Tag,
 };
-use crate::tags::WaiterId;
 use crate::time::{Duration, Jiffies, SimTime};
+use crate::waiter::WaiterId;
 
 /// Effects that one label may leave at most.
 pub const OUTBOX_LIMIT: usize = 16;

@@ -14,8 +14,8 @@ use crate::rules::{
     AfterRefusal, AskAfter, LastHint, PutBack, Recheck, Restart, TagWait, WaitEntry, WaitRetry,
 };
 use crate::step::{Cx, Next, labels};
-use crate::tags::Waiter;
 use crate::time::Duration;
+use crate::waiter::Waiter;
 use steps::steps;
 
 /// BLK_MQ_RESOURCE_DELAY.

@@ -13,7 +13,7 @@ use crate::queue::TokenWait;
 use crate::request::{CpuId, HctxId};
 use crate::sbitmap::Sbitmap;
 use crate::step::{Cx, labels};
-use crate::tags::Waiter;
+use crate::waiter::Waiter;
 use steps::steps;
 
 pub use get_token::State as GetToken;

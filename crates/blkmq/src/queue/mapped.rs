@@ -14,8 +14,8 @@ use crate::dm::{self, GroupId, PathId};
 use crate::env::{Bit, CacheLine, Count, Lock, Slab, Toucher, value};
 use crate::request::{BioId, CpuId, QueueId, RequestId, Status};
 use crate::rules::DeviceMapper;
-use crate::tags::WaiterId;
 use crate::time::SimTime;
+use crate::waiter::WaiterId;
 use std::collections::VecDeque;
 
 /// The configuration of a mapped queue.

@@ -7,7 +7,7 @@
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId, RequestPool};
 use crate::sbitmap::Sbitmap;
-use crate::tags::Waiter;
+use crate::waiter::Waiter;
 
 /// Variables that steps of a run under `specs/Restart` show, in the specification's order.
 pub const RESTART: [&str; 9] = [

@@ -10,8 +10,8 @@ use blkmq::path::label::{Complete, Pass, Run};
 use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, HctxId, QueueId, Status};
-use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, Jiffies, SimTime};
+use blkmq::waiter::WaiterId;
 
 use super::{Hint, Outside, Stop};
 use crate::scheduler_event::SchedulerEvent;

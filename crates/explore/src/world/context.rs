@@ -8,7 +8,7 @@ use blkmq::env::Cpu;
 use blkmq::path::{BioWork, Next};
 use blkmq::queue::{LockId, UNPLUG_TIMER};
 use blkmq::request::{CpuId, HctxId, QueueId};
-use blkmq::tags::WaiterId;
+use blkmq::waiter::WaiterId;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Role {

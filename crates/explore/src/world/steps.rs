@@ -12,8 +12,8 @@ use blkmq::path::label::{Submit, Target, Wait};
 use blkmq::path::{BioWork, Call, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
-use blkmq::tags::WaiterId;
 use blkmq::time::Duration;
+use blkmq::waiter::WaiterId;
 
 /// The state that a context uses in a step, besides its stack and its CPU.
 pub(super) struct Steps<'a> {

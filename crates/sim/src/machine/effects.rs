@@ -9,8 +9,8 @@ use blkmq::path::{BioWork, CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPat
 use blkmq::queue::QUEUES_MAX;
 use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::rules::SecondEnd;
-use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, SimTime};
+use blkmq::waiter::WaiterId;
 
 use super::cpu::{Ended, Irq};
 use super::cpus::Cpus;

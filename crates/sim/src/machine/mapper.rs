@@ -9,8 +9,8 @@
 
 use blkmq::path::{Frame, MapPath};
 use blkmq::request::{CpuId, QueueId, RequestId};
-use blkmq::tags::WaiterId;
 use blkmq::time::SimTime;
+use blkmq::waiter::WaiterId;
 
 use super::cpu::Mode;
 use super::cpus::Cpus;

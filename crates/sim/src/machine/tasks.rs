@@ -220,7 +220,7 @@ impl Tasks {
         let idle = core::mem::replace(&mut c.levels[Level::Task as usize], context);
         self.spare_levels.push(idle);
         c.env.plug = t.plug;
-        c.env.task = blkmq::tags::WaiterId(task.0);
+        c.env.task = blkmq::waiter::WaiterId(task.0);
         c.current = Some(task);
         c.begin_task_usage();
         cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);

@@ -19,7 +19,8 @@ use crate::queue::{
 };
 use crate::request::{Bio, BioId, CpuId, HctxId, Op, Sector, Sectors, Status};
 use crate::rules::Rules;
-use crate::tags::{TagSetConfig, WaiterId};
+use crate::tags::TagSetConfig;
+use crate::waiter::WaiterId;
 
 const TOP: QueueId = QueueId(0);
 const PATH: QueueId = QueueId(1);

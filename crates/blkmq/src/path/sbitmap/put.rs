@@ -13,8 +13,8 @@ use crate::request::CpuId;
 use crate::rules::{FreedBits, WakeScan};
 use crate::sbitmap::Sbitmap;
 use crate::step::{Cx, Steps};
-use crate::tags::Waiter;
 use crate::time::Duration;
+use crate::waiter::Waiter;
 use steps::steps;
 
 /// What a wake-up does to an entry of the queue.

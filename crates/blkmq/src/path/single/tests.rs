@@ -13,7 +13,8 @@ use crate::env::{Answer, TracePoint};
 use crate::queue::{EndRuns, LockId, QueueConfig, QueueSettings};
 use crate::request::{Bio, CpuId, Op, Sector, Sectors};
 use crate::rules::Rules;
-use crate::tags::{TagSetConfig, WaiterId};
+use crate::tags::TagSetConfig;
+use crate::waiter::WaiterId;
 
 /// A queue with its device, and the effects of its labels.
 struct Bench {

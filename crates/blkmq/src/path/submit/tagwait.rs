@@ -13,7 +13,7 @@ use crate::request::{BioId, HctxId, Place, RequestId};
 use crate::rules::Fix;
 use crate::sbitmap::Sbitmap;
 use crate::step::{Cx, Next};
-use crate::tags::Waiter;
+use crate::waiter::Waiter;
 use steps::steps;
 
 /// __blk_mq_alloc_requests(). None: no tag is free, and the bio may not wait.

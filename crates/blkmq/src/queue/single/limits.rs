@@ -5,8 +5,8 @@
 //! (2.6.32.2).
 
 use crate::request::{IoContextId, Op, OpFlags, RequestId};
-use crate::tags::WaiterId;
 use crate::time::Jiffies;
+use crate::waiter::WaiterId;
 
 /// Requests that a process may have beyond the limit once it has reached it (BLK_BATCH_REQ).
 const BATCH_REQ: u32 = 32;

@@ -14,8 +14,8 @@ use blkmq::queue::{BlkMq, LockId, RequestQueue};
 use blkmq::request::{
     BioId, CpuId, HctxId, Op, OpFlags, Plugged, QueueId, RequestPool, Sector, Sectors, Status,
 };
-use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, SimTime};
+use blkmq::waiter::WaiterId;
 
 /// Owner numbers of contexts that are no tasks begin here.
 const WORKER: u32 = 1000;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, QueueId};
 use blkmq::sbitmap::Sbitmap;
-use blkmq::tags::Waiter;
+use blkmq::waiter::Waiter;
 
 use super::super::cpu::Wait;
 use super::super::fio::Place;

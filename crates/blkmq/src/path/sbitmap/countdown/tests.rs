@@ -6,7 +6,7 @@ use crate::queue::BlkMq;
 use crate::request::CpuId;
 use crate::rules::{Countdown, Rules, ShallowDepth, WakeScan};
 use crate::sbitmap::Sbitmap;
-use crate::tags::{Waiter, WaiterId};
+use crate::waiter::{Waiter, WaiterId};
 
 /// A device whose first tags are all taken, with the map as `change` leaves it.
 fn device(form: Countdown, depth: u32, change: impl FnOnce(&mut Sbitmap)) -> BlkMq {

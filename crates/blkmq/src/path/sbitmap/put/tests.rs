@@ -9,7 +9,7 @@ use crate::rules::{ShallowDepth, WakeScan};
 use crate::sbitmap::tests::map;
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES};
 use crate::step::Steps as _;
-use crate::tags::{Waiter, WaiterId};
+use crate::waiter::{Waiter, WaiterId};
 use proptest::prelude::*;
 
 const HCTXS: u16 = OUTBOX_LIMIT as u16 * 2 + 5;

@@ -14,7 +14,7 @@ use crate::queue::{BlkMq, LockId};
 use crate::request::{Bio, CpuId, HctxId, Op, QueueId, Sector, Sectors, Tag};
 use crate::rules::{BioPlug, Rules};
 use crate::step::{Cx, Next, Steps as _};
-use crate::tags::WaiterId;
+use crate::waiter::WaiterId;
 
 const QUEUE: QueueId = QueueId(0);
 
