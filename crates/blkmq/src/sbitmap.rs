@@ -327,6 +327,7 @@ impl Sbitmap {
     }
 
     /// __sbitmap_get_word(): takes a zero bit of a word, from `start` on.
+    #[inline]
     pub(crate) fn get_in_word(
         &self,
         cpu: &mut Cpu,

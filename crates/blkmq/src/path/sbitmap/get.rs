@@ -9,7 +9,7 @@ use steps::steps;
 
 /// sbitmap_get(), with `shallow` sbitmap_get_shallow(): a search that begins in the word of `hint`,
 /// this CPU's.
-#[steps(stages)]
+#[steps(stages, inline)]
 pub(in crate::path) fn sbitmap_get(
     cx: &mut Cx<'_>,
     tags: TagMap,
