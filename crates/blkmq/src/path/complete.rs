@@ -173,14 +173,6 @@ impl CompletePath {
         CompletePath::new(queue, rq, status, EndHow::Whole)
     }
 
-    pub(super) fn end_batched(queue: QueueId, rq: RequestId) -> CompletePath {
-        CompletePath::new(queue, rq, Status::Ok, EndHow::Batched)
-    }
-
-    pub(super) fn free(queue: QueueId, rq: RequestId) -> CompletePath {
-        CompletePath::new(queue, rq, Status::Ok, EndHow::Free)
-    }
-
     pub(super) fn about_to_end(&self) -> Option<RequestId> {
         (self.label == At::End.label()).then_some(self.rq)
     }

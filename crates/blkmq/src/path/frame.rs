@@ -1,7 +1,8 @@
 //! A path on the stack of a context, whichever it is, and the path of a call.
 //!
-//! Above all paths: a new one has its variant, its arm and its line here.
+//! Above all paths: a new one is a line of the list here.
 
+use super::complete::EndHow;
 use super::{
     AllocateClone, BioEnd, BioWorkPath, CloneEnd, CompletePath, EndBatchPath, ExecutePath,
     FlushPath, GetToken, HookFrame, InsertPath, IssueClone, IssuePath, MapBio, MapEnd, MapPath,
@@ -12,83 +13,111 @@ use super::{
 use crate::call::{Call, Inserts};
 use crate::elevator::insert_requests;
 use crate::names::Label;
-use crate::request::{QueueId, RequestId};
+use crate::request::{QueueId, RequestId, Status};
 use crate::step::{Cx, Next, Steps};
 
-impl Call {
-    /// Passes the path to `take`. Each arm calls it by itself, so that it writes a path of its own
-    /// size, not a frame of the largest.
-    #[inline]
-    pub(crate) fn begin(self, mut take: impl FnMut(Frame)) {
-        match self {
-            Call::Run {
-                queue,
-                hctx,
-                in_background,
-            } => take(Frame::Run(RunPath::new(queue, hctx, in_background))),
-            Call::RunQueues { queue, how } => {
-                take(Frame::RunQueues(RunQueuesPath::new(queue, how, 0)));
-            }
-            Call::End { queue, rq, status } => {
-                take(Frame::Complete(CompletePath::end(queue, rq, status)));
-            }
-            Call::EndBatched { queue, rq } => {
-                take(Frame::Complete(CompletePath::end_batched(queue, rq)));
-            }
-            Call::Free { queue, rq } => take(Frame::Complete(CompletePath::free(queue, rq))),
-            Call::Flush { queue, rq } => take(Frame::Flush(FlushPath::new(queue, rq))),
-            Call::Insert(Inserts {
-                queue,
-                rq,
-                head,
-                bypass,
-                run,
-            }) => take(Frame::Insert(InsertPath::new(queue, rq, head, bypass, run))),
-            Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::new(queue, why))),
-            Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
-            Call::GetToken { queue, hctx, map } => {
-                take(Frame::GetToken(GetToken::new(queue, hctx, map)));
-            }
-            Call::PutToken {
-                queue,
-                token,
-                owner,
-            } => take(Frame::PutToken(PutToken::new(queue, token, owner))),
-            Call::ResizeTokens { queue, map, depth } => {
-                take(Frame::ResizeTokens(ResizeTokens::new(queue, map, depth)));
-            }
-            Call::Wait { queue, event } => take(Frame::Wait(WaitPath::new(queue, event))),
-            Call::WakeUp { queue, which } => {
-                take(Frame::WakeUp(WakeUpPath::new(queue, which)));
-            }
-            Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
-            Call::Issue { queue, rq } => take(Frame::Issue(IssuePath::new(queue, rq))),
-            Call::AllocateClone { queue, above } => {
-                take(Frame::AllocateClone(AllocateClone::new(queue, above)));
-            }
-            Call::IssueClone { queue, rq, hctx } => {
-                take(Frame::IssueClone(IssueClone::new(queue, rq, hctx)));
-            }
-            Call::GiveBack { queue, rq, after } => {
-                take(Frame::RequeueRequest(RequeueRequest::later(
-                    queue, rq, after,
-                )));
-            }
-            Call::Submit { queue, bio, then } => match then {
-                None => take(Frame::Submit(SubmitPath::new(queue, bio))),
-                Some(then) => take(Frame::SingleSubmit(SingleSubmit::new(queue, bio, then))),
-            },
-            Call::MapBio { queue, bio, comes } => {
-                take(Frame::MapBio(MapBio::new(queue, bio, comes)));
-            }
-            Call::BioEnd { queue, bio, of } => take(Frame::BioEnd(BioEnd::new(queue, bio, of))),
-            Call::SingleRun { queue, by } => take(Frame::SingleRun(SingleRun::new(queue, by))),
-            Call::SingleEnd { queue, rq, how } => {
-                take(Frame::SingleEnd(SingleEnd::new(queue, rq, how)));
+/// Declares the frames of all paths, and which call starts which.
+macro_rules! paths {
+    (($d:tt) $(
+        $(#[$doc:meta])*
+        $Frame:ident($Path:ty) $($call:pat => $begins:expr),*;
+    )+) => {
+        /// A running path.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Frame {
+            $($(#[$doc])* $Frame($Path),)+
+        }
+
+        /// Calls a function for the path of any frame.
+        macro_rules! of_path {
+            ($d frame:expr, $d path:ident => $d does:expr) => {
+                match $d frame {
+                    $(Frame::$Frame($d path) => $d does,)+
+                }
+            };
+        }
+
+        impl Call {
+            /// Passes the path to `take`. Each arm calls it by itself, so that it writes a path of
+            /// its own size, not a frame of the largest.
+            #[inline]
+            pub(crate) fn begin(self, mut take: impl FnMut(Frame)) {
+                match self {
+                    $($($call => take(Frame::$Frame($begins)),)*)+
+                }
             }
         }
-    }
+    };
 }
+
+paths! { ($)
+    Submit(SubmitPath)
+        Call::Submit { queue, bio, then: None } => SubmitPath::new(queue, bio);
+    /// A passthrough request.
+    Execute(ExecutePath);
+    Plug(PlugPath)
+        Call::Unplug { queue, why } => PlugPath::new(queue, why);
+    /// Direct issue of one request.
+    Issue(IssuePath)
+        Call::Issue { queue, rq } => IssuePath::new(queue, rq);
+    Insert(InsertPath)
+        Call::Insert(Inserts { queue, rq, head, bypass, run })
+            => InsertPath::new(queue, rq, head, bypass, run);
+    Run(RunPath)
+        Call::Run { queue, hctx, in_background } => RunPath::new(queue, hctx, in_background);
+    RunQueues(RunQueuesPath)
+        Call::RunQueues { queue, how } => RunQueuesPath::new(queue, how, 0);
+    Complete(CompletePath)
+        Call::End { queue, rq, status } => CompletePath::new(queue, rq, status, EndHow::Whole),
+        Call::EndBatched { queue, rq }
+            => CompletePath::new(queue, rq, Status::Ok, EndHow::Batched),
+        Call::Free { queue, rq } => CompletePath::new(queue, rq, Status::Ok, EndHow::Free);
+    EndBatch(EndBatchPath);
+    Flush(FlushPath)
+        Call::Flush { queue, rq } => FlushPath::new(queue, rq);
+    Requeue(RequeuePath);
+    RequeueRequest(RequeueRequest)
+        Call::GiveBack { queue, rq, after } => RequeueRequest::later(queue, rq, after);
+    Map(MapPath);
+    /// A clone of a request of a mapped queue is allocated.
+    AllocateClone(AllocateClone)
+        Call::AllocateClone { queue, above } => AllocateClone::new(queue, above);
+    IssueClone(IssueClone)
+        Call::IssueClone { queue, rq, hctx } => IssueClone::new(queue, rq, hctx);
+    CloneEnd(CloneEnd);
+    MapEnd(MapEnd);
+    MapBio(MapBio)
+        Call::MapBio { queue, bio, comes } => MapBio::new(queue, bio, comes);
+    BioEnd(BioEnd)
+        Call::BioEnd { queue, bio, of } => BioEnd::new(queue, bio, of);
+    BioWork(BioWorkPath);
+    Target(TargetPath)
+        Call::Target { queue, what } => TargetPath::new(queue, what);
+    Hook(HookFrame)
+        Call::Hook { queue, hook } => HookFrame::new(queue, hook);
+    /// A token of a scheduler is taken, freed, or their number changes.
+    GetToken(GetToken)
+        Call::GetToken { queue, hctx, map } => GetToken::new(queue, hctx, map);
+    PutToken(PutToken)
+        Call::PutToken { queue, token, owner } => PutToken::new(queue, token, owner);
+    ResizeTokens(ResizeTokens)
+        Call::ResizeTokens { queue, map, depth } => ResizeTokens::new(queue, map, depth);
+    Wait(WaitPath)
+        Call::Wait { queue, event } => WaitPath::new(queue, event);
+    WakeUp(WakeUpPath)
+        Call::WakeUp { queue, which } => WakeUpPath::new(queue, which);
+    /// A suspension of a mapped device, or its resume.
+    Suspend(SuspendPath);
+    Switch(SwitchPath);
+    Timeout(TimeoutPath);
+    SingleSubmit(SingleSubmit)
+        Call::Submit { queue, bio, then: Some(then) } => SingleSubmit::new(queue, bio, then);
+    SingleRun(SingleRun)
+        Call::SingleRun { queue, by } => SingleRun::new(queue, by);
+    SingleEnd(SingleEnd)
+        Call::SingleEnd { queue, rq, how } => SingleEnd::new(queue, rq, how);
+}
+pub(crate) use of_path;
 
 impl From<Call> for Frame {
     fn from(call: Call) -> Frame {
@@ -97,91 +126,6 @@ impl From<Call> for Frame {
         begun.expect("each call is of a path")
     }
 }
-
-/// A running path.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Frame {
-    Submit(SubmitPath),
-    /// A passthrough request.
-    Execute(ExecutePath),
-    Plug(PlugPath),
-    /// Direct issue of one request.
-    Issue(IssuePath),
-    Insert(InsertPath),
-    Run(RunPath),
-    RunQueues(RunQueuesPath),
-    Complete(CompletePath),
-    EndBatch(EndBatchPath),
-    Flush(FlushPath),
-    Requeue(RequeuePath),
-    RequeueRequest(RequeueRequest),
-    Map(MapPath),
-    /// A clone of a request of a mapped queue is allocated.
-    AllocateClone(AllocateClone),
-    IssueClone(IssueClone),
-    CloneEnd(CloneEnd),
-    MapEnd(MapEnd),
-    MapBio(MapBio),
-    BioEnd(BioEnd),
-    BioWork(BioWorkPath),
-    Target(TargetPath),
-    Hook(HookFrame),
-    /// A token of a scheduler is taken, freed, or their number changes.
-    GetToken(GetToken),
-    PutToken(PutToken),
-    ResizeTokens(ResizeTokens),
-    Wait(WaitPath),
-    WakeUp(WakeUpPath),
-    /// A suspension of a mapped device, or its resume.
-    Suspend(SuspendPath),
-    Switch(SwitchPath),
-    Timeout(TimeoutPath),
-    SingleSubmit(SingleSubmit),
-    SingleRun(SingleRun),
-    SingleEnd(SingleEnd),
-}
-
-/// Calls a function for the path of any frame.
-macro_rules! of_path {
-    ($frame:expr, $path:ident => $does:expr) => {
-        match $frame {
-            Frame::Submit($path) => $does,
-            Frame::Execute($path) => $does,
-            Frame::Plug($path) => $does,
-            Frame::Issue($path) => $does,
-            Frame::Insert($path) => $does,
-            Frame::Run($path) => $does,
-            Frame::RunQueues($path) => $does,
-            Frame::Complete($path) => $does,
-            Frame::EndBatch($path) => $does,
-            Frame::Flush($path) => $does,
-            Frame::Requeue($path) => $does,
-            Frame::RequeueRequest($path) => $does,
-            Frame::AllocateClone($path) => $does,
-            Frame::IssueClone($path) => $does,
-            Frame::Map($path) => $does,
-            Frame::CloneEnd($path) => $does,
-            Frame::MapEnd($path) => $does,
-            Frame::MapBio($path) => $does,
-            Frame::BioEnd($path) => $does,
-            Frame::BioWork($path) => $does,
-            Frame::Target($path) => $does,
-            Frame::Hook($path) => $does,
-            Frame::GetToken($path) => $does,
-            Frame::PutToken($path) => $does,
-            Frame::ResizeTokens($path) => $does,
-            Frame::Wait($path) => $does,
-            Frame::WakeUp($path) => $does,
-            Frame::Suspend($path) => $does,
-            Frame::Switch($path) => $does,
-            Frame::Timeout($path) => $does,
-            Frame::SingleSubmit($path) => $does,
-            Frame::SingleRun($path) => $does,
-            Frame::SingleEnd($path) => $does,
-        }
-    };
-}
-pub(crate) use of_path;
 
 impl Frame {
     /// The label that the next step executes.

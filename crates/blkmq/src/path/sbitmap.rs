@@ -44,7 +44,11 @@ impl TagMap {
         }
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "several times in each search and free"
+    )]
+    #[inline(always)]
     pub(super) fn of<'a>(self, cx: &Cx<'a>) -> &'a Sbitmap {
         match self {
             TagMap::Driver(hctx) => cx.set().driver_of(hctx),
