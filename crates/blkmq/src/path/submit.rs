@@ -61,7 +61,7 @@ pub fn submit_bio(cx: &mut Cx<'_>, mut bio: BioId) {
 }
 
 /// blk_mq_submit_bio(). Returns the rest of a bio that was split.
-#[steps(keep(bio))]
+#[steps(keep(bio), inline)]
 fn mq_submit_bio(cx: &mut Cx<'_>, mut bio: BioId) -> Option<BioId> {
     if !sub!(queue_enter(bio, false)) {
         return None;
@@ -160,7 +160,7 @@ pub fn execute_rq_nowait(cx: &mut Cx<'_>, bio: BioId, how: Execute) {
 }
 
 /// bio_queue_enter(): waits for a frozen queue. False: the bio may not wait, and has ended.
-#[steps]
+#[steps(inline)]
 fn queue_enter(cx: &mut Cx<'_>, bio: BioId, passthrough: bool) -> bool {
     while !cx.pool().enter_queue() {
         // A freeze also waits for a bio with a cached request.
@@ -188,7 +188,7 @@ fn queue_exit(cx: &mut Cx<'_>) {
 }
 
 /// A cached request, or a new one. None: the bio may not wait for a tag, and has ended.
-#[steps]
+#[steps(inline)]
 fn get_request(cx: &mut Cx<'_>, bio: BioId, passthrough: bool) -> Option<RequestId> {
     /// Take a cached request, or search for tags. The set-up of the request touches nothing
     /// shared: it belongs to the label that got the request.

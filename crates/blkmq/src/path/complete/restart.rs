@@ -14,7 +14,7 @@ use crate::time::Duration;
 use steps::steps;
 
 /// blk_mq_sched_restart().
-#[steps]
+#[steps(inline)]
 pub(super) fn sched_restart(cx: &mut Cx<'_>, hctx: HctxId) {
     /// Is SCHED_RESTART set? Or, with tags that queues share before v4.19: is any hctx marked?
     at!(Restart);

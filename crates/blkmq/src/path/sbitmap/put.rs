@@ -94,7 +94,7 @@ impl put_tag::State {
 }
 
 /// sbitmap_queue_wake_up() for `nr` bits that are free.
-#[steps(stages)]
+#[steps(stages, inline)]
 pub(in crate::path) fn sbitmap_queue_wake_up(cx: &mut Cx<'_>, tags: TagMap, nr: u32) {
     // Read once: a batch that changes meanwhile belongs to another free.
     let map = tags.of(cx);

@@ -17,7 +17,7 @@ use crate::waiter::Waiter;
 use steps::steps;
 
 /// __blk_mq_alloc_requests(). None: no tag is free, and the bio may not wait.
-#[steps]
+#[steps(inline)]
 pub(super) fn alloc_requests(cx: &mut Cx<'_>, bio: BioId, passthrough: bool) -> Option<RequestId> {
     let mut shallow: Option<u32> = None;
     let mut locked: bool = false;
