@@ -1,6 +1,7 @@
 //! A machine beside the function that it was made of.
 
 use blksim_steps::steps;
+use std::cell::{RefCell, RefMut};
 
 mod step {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -62,11 +63,16 @@ struct Cpu {
 struct Cx<'a> {
     cpu: &'a mut Cpu,
     log: Vec<u32>,
+    list: &'a RefCell<Vec<u32>>,
     /// Where the machine has stopped.
     label: step::Label,
 }
 
-impl Cx<'_> {
+impl<'a> Cx<'a> {
+    fn list(&self) -> RefMut<'a, Vec<u32>> {
+        self.list.borrow_mut()
+    }
+
     fn say(&mut self, what: u32) {
         self.log.push(what);
     }
@@ -144,6 +150,7 @@ fn run(most: u32, answers: &[u32]) -> (u32, Vec<String>, Vec<u32>) {
     let mut cx = Cx {
         cpu: &mut cpu,
         log: Vec::new(),
+        list: &RefCell::default(),
         label: "",
     };
     let mut state = take::State::first(most);
@@ -191,6 +198,7 @@ fn what_is_read_no_more_is_reset() {
     let mut cx = Cx {
         cpu: &mut cpu,
         log: Vec::new(),
+        list: &RefCell::default(),
         label: "",
     };
     let mut state = take::State::first(1);
@@ -258,6 +266,7 @@ fn stages_are_within_a_label() {
     let mut cx = Cx {
         cpu: &mut cpu,
         log: Vec::new(),
+        list: &RefCell::default(),
         label: "",
     };
     let mut state = around::whole::State::first(2);
@@ -271,4 +280,45 @@ fn stages_are_within_a_label() {
     }
     let at_rest = Some("rest");
     assert_eq!(stages, [None, Some("half"), at_rest, at_rest]);
+}
+
+mod draining {
+    use super::{Cx, steps};
+
+    /// Both conditions read through a guard, which the code that follows takes, too.
+    #[steps]
+    pub(super) fn drain(cx: &mut Cx<'_>) {
+        while let Some(one) = cx.list().pop() {
+            let one: u32 = one;
+            match cx.list().len() {
+                0 => cx.list().extend([7, 8]),
+                _ => {
+                    /// More are left.
+                    at!(More);
+                    cx.list().clear();
+                }
+            }
+            cx.say(one);
+            if one == 7 {
+                break;
+            }
+        }
+    }
+
+    super::step::labels! { enum At in "draining" of drain }
+}
+
+#[test]
+fn a_guard_of_a_condition_ends_before_what_follows() {
+    use step::Steps;
+    let list = RefCell::new(vec![1]);
+    let mut cx = Cx {
+        cpu: &mut Cpu::default(),
+        log: Vec::new(),
+        list: &list,
+        label: "",
+    };
+    let mut state = draining::drain::State::new();
+    while let step::Sub::Wait(_) = state.step(&mut cx) {}
+    assert_eq!(cx.log, [1, 8]);
 }

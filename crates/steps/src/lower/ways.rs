@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::visit_mut::VisitMut;
 use syn::{BinOp, Block as Body, Expr, ExprBinary, UnOp};
@@ -68,6 +69,7 @@ impl Lower {
         let (block, cond) = match cond {
             Expr::Let(cond) => {
                 let (block, value) = self.head(block, &cond.expr, &mut item)?;
+                let value = alone(&cond.expr, value);
                 let pat = &cond.pat;
                 let binds = self.names.bind_held(pat, then.to);
                 self.push(
@@ -145,6 +147,7 @@ impl Lower {
     ) -> syn::Result<Option<BlockId>> {
         let mut item = Item::default();
         let (block, on) = self.head(block, &choice.expr, &mut item)?;
+        let on = alone(&choice.expr, on);
         let join = self.block();
         let mut arms = Vec::new();
         let before = self.names.dropped.clone();
@@ -219,5 +222,22 @@ impl Lower {
         self.names.close();
         self.goto(last, top, true);
         Ok(end)
+    }
+}
+
+/// A value that decides, without what else would live as long as the code that it leads to: a guard
+/// that it was read through.
+fn alone(expr: &Expr, value: TokenStream) -> TokenStream {
+    let mut of = expr;
+    loop {
+        of = match of {
+            Expr::Call(_) | Expr::MethodCall(_) => {
+                return quote!({ let __steps_on = #value; __steps_on });
+            }
+            Expr::Field(field) => &field.base,
+            Expr::Index(index) => &index.expr,
+            Expr::Paren(paren) => &paren.expr,
+            _ => return value,
+        };
     }
 }
