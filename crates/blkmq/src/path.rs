@@ -1,5 +1,5 @@
-//! The kernel's paths as small state machines: one label, one critical section or one access to a
-//! shared word.
+//! The kernel's paths, each a function with labels: one label, one critical section or one access
+//! to a shared word.
 //!
 //! [`crate::drive`] keeps a stack of [`Frame`]s for each context, steps the top one and does what
 //! [`Next`] asks. Read first: docs/internals/architecture.md, which follows one I/O label by label.

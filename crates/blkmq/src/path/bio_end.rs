@@ -12,7 +12,7 @@ use crate::call::{BioEndOf, BioWork, Call, WaitQueue};
 use crate::dm::Mapped as ToPath;
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::queue::{DEFERRED, LockKind, RequestQueue};
-use crate::request::{BioId, RequestId, Status};
+use crate::request::{BioId, RequestId, RequestPool, Status};
 use crate::rules::{BioMap, InFlight};
 use crate::step::{Cx, Next, Steps as _, Traced, labels, trace};
 use crate::time::SimTime;
@@ -305,9 +305,18 @@ fn end(cx: &mut Cx<'_>, bio: BioId, status: Status) -> Next {
 /// and whether there is one.
 pub(super) fn end_bio(cx: &mut Cx<'_>, rq: RequestId, status: Status) -> (Next, bool) {
     let mut pool = cx.pool();
-    let Some(bio) = pool[rq].bio_first else {
+    let Some(bio) = pop_bio(&mut pool, rq) else {
         return (Next::Step, false);
     };
+    let more = pool[rq].bio_first.is_some();
+    let whole = pool.end_piece(bio, status);
+    drop(pool);
+    (ended(cx.q, whole, cx.cpu), more)
+}
+
+/// Takes the first bio of a request.
+pub(super) fn pop_bio(pool: &mut RequestPool, rq: RequestId) -> Option<BioId> {
+    let bio = pool[rq].bio_first?;
     let next = pool.bio(bio).next;
     let r = &mut pool[rq];
     r.bio_first = next;
@@ -315,9 +324,7 @@ pub(super) fn end_bio(cx: &mut Cx<'_>, rq: RequestId, status: Status) -> (Next, 
     if next.is_none() {
         r.bio_last = None;
     }
-    let whole = pool.end_piece(bio, status);
-    drop(pool);
-    (ended(cx.q, whole, cx.cpu), next.is_some())
+    Some(bio)
 }
 
 /// If all parts of a bio of a queue have ended, its submitter is notified, or the bio-based device

@@ -5,12 +5,13 @@
 //! tags until the request above ends (`map_end.rs`). Kernel: blk_mq_end_request(), end_clone_bio(),
 //! end_clone_request(), dm_complete_request() in drivers/md/dm-rq.c (6.1.192).
 
+use super::bio_end::pop_bio;
 use super::complete::calls_completed;
 use super::map::rules;
 use crate::call::{Call, Hook};
 use crate::env::{Effect, TraceAction};
 use crate::queue::Clones;
-use crate::request::{BioId, Place, RequestId, RequestPool, Sectors, Status};
+use crate::request::{Place, RequestId, Sectors, Status};
 use crate::rules::BioUpdates;
 use crate::step::{Cx, Traced, labels, trace_rq};
 use steps::steps;
@@ -125,17 +126,4 @@ fn complete_above(cx: &mut Cx<'_>, rq: RequestId, status: Status) {
     let m = cx.mq.queue(queue).own_mapped();
     m.state.held(cx.cpu.id).tios[above.0 as usize].status = status;
     cx.cpu.outbox.push(Effect::Complete { queue, rq: above });
-}
-
-/// Takes the first bio of a request.
-fn pop_bio(pool: &mut RequestPool, rq: RequestId) -> Option<BioId> {
-    let bio = pool[rq].bio_first?;
-    let next = pool.bio(bio).next;
-    let r = &mut pool[rq];
-    r.bio_first = next;
-    r.bio_count -= 1;
-    if next.is_none() {
-        r.bio_last = None;
-    }
-    Some(bio)
 }

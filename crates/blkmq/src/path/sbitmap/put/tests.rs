@@ -185,7 +185,7 @@ fn a_batch_goes_on_where_a_label_was_full() {
 /// A task that has found a tag runs while its entry is still queued (finish_wait()): the wake-up
 /// goes to a sleeper after it, in the same queue or in the next one.
 #[test]
-fn whoever_runs_already_is_passed_over() {
+fn a_task_that_runs_is_passed_over() {
     for scan in [WakeScan::FirstQueue, WakeScan::UntilSpent] {
         for (first, second, still) in [(0, 0, [2, 0]), (0, 1, [1, 1])] {
             let (mq, mut cpu) = (device(8, scan), Cpu::new(CpuId(0)));
