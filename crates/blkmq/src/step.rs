@@ -3,6 +3,8 @@
 //!
 //! Below the paths and the schedulers, which use it; it knows none of them.
 
+#[cfg(mutants)]
+mod mutant;
 pub(crate) mod probe;
 
 use core::hint::cold_path;
@@ -20,6 +22,8 @@ use crate::request::{
 use crate::rules::Rules;
 use crate::tags::TagSet;
 use crate::time::{Duration, Jiffies};
+#[cfg(mutants)]
+pub(crate) use mutant::Mutant;
 
 /// The request of a path to its driver before the next label. A tag and one number, so that a label
 /// returns it in two registers: docs/decisions/0002.

@@ -492,14 +492,18 @@ impl Emit<'_> {
         if let Some(callee) = item.steps {
             let variant = variant(&self.machine.callees[callee]);
             let cx = &self.machine.cx;
-            tokens.extend(quote! {
-                let __steps_value = match &mut self.callee {
+            let value = quote! {
+                match &mut self.callee {
                     Callee::#variant(callee) => match callee.step(#cx) {
                         crate::step::Sub::Wait(next) => return crate::step::Sub::Wait(next),
                         crate::step::Sub::Done(value) => value,
                     },
                     _ => unreachable!("the function that was called"),
-                };
+                }
+            };
+            tokens.extend(match &item.mutant {
+                None => quote!(let __steps_value = #value;),
+                Some(mark) => quote!(if !#mark { let _ = #value; }),
             });
         }
         tokens.extend(self.finish(block, item.tokens.clone()));
@@ -529,7 +533,13 @@ impl Emit<'_> {
             true => quote!(self.callee = Callee::None;),
             false => quote!(),
         };
+        let without = stop.mutant.as_ref().map(|mark| {
+            let number = self.number(stop.to);
+            let jump = quote!(__steps_pc = #number; continue '__steps_run;);
+            quote!(if #mark { #forget #resets self.pc = #to; #jump })
+        });
         quote! {
+            #without
             let __steps_next = #next;
             #forget
             #resets

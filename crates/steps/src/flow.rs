@@ -45,7 +45,7 @@ fn around(parents: &[Option<BlockId>], block: BlockId) -> impl Iterator<Item = B
 }
 
 /// Every way out of a block.
-fn edges(machine: &Machine, block: BlockId) -> Vec<Edge> {
+pub(crate) fn edges(machine: &Machine, block: BlockId) -> Vec<Edge> {
     let block = &machine.blocks[block];
     let mut edges: Vec<Edge> = block
         .items

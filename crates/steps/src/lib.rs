@@ -7,7 +7,8 @@
 //!
 //! Read in this order: `suspension.rs` (the words), `machine.rs` (blocks), `lower.rs` (control flow
 //! to blocks), `names.rs` and `rewrite.rs` (which variable a name means), `merge.rs` (labels that
-//! are one), `flow.rs` (what lives over a label), `emit.rs` (the machine, written out).
+//! are one), `flow.rs` (what lives over a label), `emit.rs` (the machine, written out). Apart from
+//! them: `mutants.rs` (changes that a test must catch).
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod flow;
 mod lower;
 mod machine;
 mod merge;
+mod mutants;
 mod names;
 mod rewrite;
 mod suspension;
@@ -32,12 +34,12 @@ use syn::{ItemFn, Meta};
 /// and after the end.
 #[proc_macro_attribute]
 pub fn steps(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand(args.into(), item.into())
+    expand(args.into(), item.into(), cfg!(mutants))
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }
 
-fn expand(args: Tokens, item: Tokens) -> syn::Result<Tokens> {
+fn expand(args: Tokens, item: Tokens, with_mutants: bool) -> syn::Result<Tokens> {
     let words = Punctuated::<Meta, syn::Token![,]>::parse_terminated.parse2(args)?;
     let mut options = emit::Options::default();
     for word in words {
@@ -56,7 +58,8 @@ fn expand(args: Tokens, item: Tokens) -> syn::Result<Tokens> {
             }
         }
     }
-    let function: ItemFn = syn::parse2(item)?;
+    let mut function: ItemFn = syn::parse2(item)?;
+    let mut mutants = with_mutants.then(|| mutants::Mutants::of_source(&mut function));
     let mut machine = lower::lower(&function, options.path)?;
     let known = |name: &syn::Ident| machine.vars.iter().any(|var| var.name == *name);
     if let Some(name) = options.keep.iter().find(|name| !known(name)) {
@@ -68,7 +71,14 @@ fn expand(args: Tokens, item: Tokens) -> syn::Result<Tokens> {
     machine.keep(&options.keep);
     merge::merge(&mut machine);
     let flow = flow::analyse(&machine)?;
-    Ok(emit::emit(&function, options, &machine, &flow))
+    if let Some(mutants) = &mut mutants {
+        mutants.of_machine(&mut machine, &flow);
+    }
+    let written = emit::emit(&function, options, &machine, &flow);
+    Ok(match mutants {
+        Some(mutants) => mutants.written(&function, written),
+        None => written,
+    })
 }
 
 #[cfg(test)]

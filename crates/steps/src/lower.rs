@@ -375,6 +375,8 @@ impl Lower {
                 self.machine.blocks[block].end = End::Suspend(Box::new(Suspend {
                     next: ask,
                     is_plain,
+                    has_answer,
+                    mutant: None,
                     to,
                     held,
                 }));
@@ -401,6 +403,8 @@ impl Lower {
                 self.machine.blocks[block].end = End::Suspend(Box::new(Suspend {
                     next,
                     is_plain: false,
+                    has_answer: false,
+                    mutant: None,
                     to,
                     held,
                 }));

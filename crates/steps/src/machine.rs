@@ -52,6 +52,8 @@ pub(crate) struct Item {
     pub(crate) begins: Option<(usize, TokenStream)>,
     /// It steps another machine, whose value is wanted.
     pub(crate) steps: Option<usize>,
+    /// The mark of a mutant without those steps.
+    pub(crate) mutant: Option<TokenStream>,
 }
 
 pub(crate) enum End {
@@ -66,6 +68,10 @@ pub(crate) struct Suspend {
     pub(crate) next: Item,
     /// Nothing but a label: the path has asked for nothing.
     pub(crate) is_plain: bool,
+    /// The driver's answer is wanted after it.
+    pub(crate) has_answer: bool,
+    /// The mark of a mutant without it.
+    pub(crate) mutant: Option<TokenStream>,
     pub(crate) to: BlockId,
     /// Locals in scope.
     pub(crate) held: Vec<LocalId>,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::machine::{BlockId, End, Item, Machine, Resume, goto, replaced};
+use crate::mutants::unmarked;
 use crate::suspension::Label;
 
 /// Directs every way to a label to the first of those that are alike.
@@ -34,7 +35,7 @@ fn key(machine: &Machine, block: BlockId) -> Option<String> {
             .begins
             .as_ref()
             .map(|(callee, args)| (callee, args.to_string()));
-        let (tokens, declares) = (item.tokens.to_string(), &item.declares);
+        let (tokens, declares) = (unmarked(item.tokens.clone()).to_string(), &item.declares);
         format!("{tokens} {:?} {begins:?} {declares:?} ", item.steps)
     };
     let mut seen = vec![block];

@@ -12,6 +12,7 @@ mod ci;
 mod deny;
 mod determinism;
 mod growth;
+mod mutants;
 mod paths;
 mod reference;
 mod reproduce;
@@ -73,9 +74,12 @@ enum Command {
         /// The quick variants and the mutants, whether specs/ changed or not; writes its digest
         #[arg(long, conflicts_with = "full")]
         write: bool,
+        /// Only wrong specifications: TLC must find out all of them
+        #[arg(long, conflicts_with_all = ["full", "write"])]
+        mutants: bool,
     },
-    /// Wrong specifications: TLC must find out all of them
-    Mutants,
+    /// Wrong changes of the paths, one after the other: a test must fail with each; takes hours
+    Mutants(mutants::MutantsArgs),
     /// Published tables, against the list of figures that are within their tolerance
     Reproduce,
     /// Writes the figures of README.md and docs/ from the runs that give them
@@ -159,8 +163,9 @@ fn main() -> ExitCode {
         Command::Scripts { rewrite } => checks::scripts(rewrite),
         Command::Loom => checks::loom(),
         Command::Specs { write: true, .. } => specs::write(),
+        Command::Specs { mutants: true, .. } => specs::mutants(true),
         Command::Specs { full, .. } => specs::check(full),
-        Command::Mutants => specs::mutants(true),
+        Command::Mutants(args) => mutants::run(&args),
         Command::Reproduce => reproduce::run(),
         Command::Results(args) => results::run(&args),
         Command::Reference { check } => reference::run(check),

@@ -136,11 +136,13 @@ impl File {
             .is_some_and(|(_, ending)| ending == kind)
     }
 
-    /// True for unit tests in their own file, integration tests and benches.
+    /// True for unit tests in their own file, integration tests and benches, and for what is built
+    /// for them alone.
     pub(super) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || self.path.contains("/tests/")
             || self.path.contains("/benches/")
+            || self.path == "crates/blkmq/src/step/mutant.rs"
     }
 
     /// The crate's folder: `blkmq` of `crates/blkmq/src/time.rs`.

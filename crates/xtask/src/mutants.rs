@@ -1,0 +1,394 @@
+//! `cargo xtask mutants`: wrong changes of every `#[steps]` function, each of which a test must
+//! catch.
+//!
+//! One build has all changes (`crates/steps/src/mutants.rs`); the environment of a test chooses
+//! one. First each test runs alone and says which places it reaches; then each change runs with the
+//! tests that reach it, the quickest first, until one fails.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test that does not end must be stopped"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use crate::paths;
+use crate::step::{Failure, Outcome, Result, Run};
+
+/// Changes that no test can catch, with the reasons.
+const EQUIVALENT: &str = "crates/xtask/equivalent-mutants.txt";
+
+/// The packages whose tests run paths, and those of loom.
+const BUILDS: [(&str, &str); 2] = [
+    (
+        "--cfg mutants",
+        "test --release --locked --package blkmq --package blksim-explore --package blksim-conform \
+         --package blksim-sim --package blksim-scenario --package blksim",
+    ),
+    (
+        "--cfg mutants --cfg loom",
+        "test --locked --package blkmq --test loom",
+    ),
+];
+
+/// Tests as quick as this run together.
+const QUICK: f64 = 0.1;
+const TOGETHER: usize = 40;
+
+/// KiB of memory of a test: a change may make it ask for more and more.
+const MEMORY: u64 = 6 << 20;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct MutantsArgs {
+    /// Those whose number is this, or whose line has this text: a file, a function, a kind
+    #[arg(long)]
+    only: Vec<String>,
+    /// Tests that run at a time
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Leave out tests that take longer than so many seconds
+    #[arg(long, default_value_t = f64::INFINITY)]
+    seconds: f64,
+    /// Only list them
+    #[arg(long)]
+    list: bool,
+}
+
+/// A change, as its list has it.
+struct Mutant {
+    number: u32,
+    line: String,
+}
+
+struct Test {
+    program: usize,
+    name: String,
+    seconds: f64,
+    reaches: BTreeSet<u32>,
+}
+
+/// A program of tests, and the folder that it runs in.
+struct Program {
+    path: PathBuf,
+    folder: PathBuf,
+}
+
+pub(crate) fn run(args: &MutantsArgs) -> Result {
+    let mut programs = Vec::new();
+    for (flags, command) in BUILDS {
+        programs.extend(build(flags, command)?);
+    }
+    let mut mutants = list(&programs)?;
+    let equivalent = equivalent(&mutants)?;
+    let wanted = |mutant: &Mutant| {
+        let is_it = |only: &String| {
+            mutant.number.to_string() == *only || mutant.line.contains(only.as_str())
+        };
+        args.only.is_empty() || args.only.iter().any(is_it)
+    };
+    mutants.retain(wanted);
+    if args.list {
+        for Mutant { number, line } in &mutants {
+            println!("{number}\t{line}");
+        }
+        return Ok(Outcome::Passed);
+    }
+    let mut tests = tests(&programs, args.jobs)?;
+    tests.retain(|test| test.seconds <= args.seconds);
+    tests.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let survivors = each(&mutants, args.jobs, |mutant| {
+        let caught = caught_by(mutant, &programs, &tests);
+        let verdict = caught.as_deref().unwrap_or("SURVIVES");
+        println!("{}\t{}\t{verdict}", mutant.number, mutant.line);
+        caught.is_none().then_some(mutant.number)
+    });
+    judge(
+        &mutants,
+        &survivors.into_iter().flatten().collect(),
+        &equivalent,
+    )
+}
+
+/// Builds the tests and returns their programs.
+fn build(flags: &str, command: &str) -> Result<Vec<Program>> {
+    let folder = paths::target_dir().join(flags.replace("--cfg ", "").replace(' ', "-"));
+    let run = Run::cargo(command).args("--no-run --message-format json-render-diagnostics");
+    let run = run.arg("--target-dir").arg(&folder).env("RUSTFLAGS", flags);
+    let run = run.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    let messages = String::from_utf8_lossy(&run.stdout()?).into_owned();
+    let messages = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_test = message["profile"]["test"] == true;
+        let path = message["executable"].as_str().filter(|_| is_test)?.into();
+        let folder = Path::new(message["manifest_path"].as_str()?)
+            .parent()?
+            .into();
+        Some(Program { path, folder })
+    });
+    Ok(messages.collect())
+}
+
+/// All changes, as a test of each function prints them.
+fn list(programs: &[Program]) -> Result<Vec<Mutant>> {
+    let mut mutants = Vec::new();
+    for program in programs {
+        let run = Run::words(&program.path, "mutants_of_ --nocapture --test-threads 1");
+        let printed = String::from_utf8_lossy(&run.stdout()?).into_owned();
+        for line in printed.lines() {
+            let Some((_, line)) = line.split_once("mutant\t") else {
+                continue;
+            };
+            let (number, line) = line.split_once('\t').expect("a number and its line");
+            let (number, line) = (number.parse().expect("a number"), line.to_owned());
+            mutants.push(Mutant { number, line });
+        }
+    }
+    Ok(mutants)
+}
+
+/// The numbers of the changes that no test can catch.
+fn equivalent(mutants: &[Mutant]) -> Result<BTreeSet<u32>> {
+    let text = fs::read_to_string(paths::root().join(EQUIVALENT)).unwrap_or_default();
+    let mut numbers = BTreeSet::new();
+    for (at, line) in text.lines().enumerate() {
+        let number = line.split('\t').next().unwrap_or_default().parse();
+        let number = number
+            .ok()
+            .filter(|&number| mutants.iter().any(|mutant| mutant.number == number));
+        numbers.insert(number.ok_or_else(|| {
+            Failure(format!(
+                "{EQUIVALENT}:{}: expected the number of a mutant (cargo xtask mutants --list)",
+                at + 1
+            ))
+        })?);
+    }
+    Ok(numbers)
+}
+
+/// Every test with what it reaches, from a file if no program is newer.
+fn tests(programs: &[Program], jobs: usize) -> Result<Vec<Test>> {
+    let known = paths::target_dir().join("mutants/reach.txt");
+    let newer = |program: &Program| newest(&program.path) > newest(&known);
+    if !programs.iter().any(newer) {
+        let text = fs::read_to_string(&known).unwrap_or_default();
+        return Ok(text
+            .lines()
+            .filter_map(|line| read_test(line, programs))
+            .collect());
+    }
+    let mut all = Vec::new();
+    for (program, Program { path, .. }) in programs.iter().enumerate() {
+        let names = Run::words(path, "--list --format terse").stdout()?;
+        let names = String::from_utf8_lossy(&names).into_owned();
+        let ignored = Run::words(path, "--list --format terse --ignored").stdout()?;
+        let ignored = String::from_utf8_lossy(&ignored).into_owned();
+        let names = names
+            .lines()
+            .filter(|line| !ignored.lines().any(|other| other == *line));
+        let names = names.filter_map(|line| line.strip_suffix(": test"));
+        let names = names.filter(|name| !name.contains("mutants_of_"));
+        all.extend(names.map(|name| (program, name.to_owned())));
+    }
+    let tests = each(&all, jobs, |(program, name)| {
+        reach(&programs[*program], *program, name)
+    });
+    let lines: Vec<String> = tests
+        .iter()
+        .flatten()
+        .map(|test| {
+            let reaches: Vec<String> = test.reaches.iter().map(u32::to_string).collect();
+            let path = programs[test.program].path.display();
+            format!(
+                "{path}\t{}\t{}\t{}\n",
+                test.name,
+                test.seconds,
+                reaches.join(" ")
+            )
+        })
+        .collect();
+    fs::write(&known, lines.concat()).map_err(|e| Failure(format!("{}: {e}", known.display())))?;
+    Ok(tests.into_iter().flatten().collect())
+}
+
+/// When a file was written, in seconds.
+fn newest(path: &Path) -> Option<i64> {
+    fs::metadata(path).map(|data| data.mtime()).ok()
+}
+
+fn read_test(line: &str, programs: &[Program]) -> Option<Test> {
+    let mut words = line.split('\t');
+    let path = Path::new(words.next()?);
+    Some(Test {
+        program: programs.iter().position(|program| program.path == path)?,
+        name: words.next()?.to_owned(),
+        seconds: words.next()?.parse().ok()?,
+        reaches: words
+            .next()?
+            .split(' ')
+            .filter_map(|number| number.parse().ok())
+            .collect(),
+    })
+}
+
+/// Runs one test without a change; none, and a line of the output, if it fails.
+fn reach(program: &Program, number: usize, name: &str) -> Option<Test> {
+    let file = paths::target_dir().join(format!(
+        "mutants/reached-{number}-{}",
+        name.replace("::", "-")
+    ));
+    let _ = fs::remove_file(&file);
+    let started = Instant::now();
+    let passes = passes(
+        program,
+        &[name],
+        &[("BLKSIM_MUTANTS_REACHED", &file)],
+        Duration::from_mins(10),
+    );
+    let seconds = started.elapsed().as_secs_f64();
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let _ = fs::remove_file(&file);
+    if !passes {
+        println!(
+            "left out, fails without a change: {} {name}",
+            program.path.display()
+        );
+        return None;
+    }
+    let reaches = text.lines().filter_map(|line| line.parse().ok()).collect();
+    let name = name.to_owned();
+    Some(Test {
+        program: number,
+        name,
+        seconds,
+        reaches,
+    })
+}
+
+/// The first tests that fail with this change.
+fn caught_by(mutant: &Mutant, programs: &[Program], tests: &[Test]) -> Option<String> {
+    let reaching = tests
+        .iter()
+        .filter(|test| test.reaches.contains(&mutant.number));
+    let mut groups: Vec<(usize, f64, Vec<&str>)> = Vec::new();
+    for test in reaching {
+        let group = groups.iter_mut().find(|(program, _, names)| {
+            *program == test.program && names.len() < TOGETHER && test.seconds < QUICK
+        });
+        match group {
+            Some((_, seconds, names)) => {
+                *seconds += test.seconds;
+                names.push(&test.name);
+            }
+            None => groups.push((test.program, test.seconds, vec![&test.name])),
+        }
+    }
+    let number = PathBuf::from(mutant.number.to_string());
+    groups.into_iter().find_map(|(program, seconds, names)| {
+        let program = &programs[program];
+        let limit = Duration::from_secs_f64(10.0 + 10.0 * seconds);
+        let passes = passes(program, &names, &[("BLKSIM_MUTANT", &number)], limit);
+        let name = program.path.file_stem()?.to_string_lossy().into_owned();
+        (!passes).then(|| format!("{} {}", name, names[0]))
+    })
+}
+
+/// Runs tests of a program by their names; too long a run is a failure.
+fn passes(program: &Program, names: &[&str], env: &[(&str, &Path)], limit: Duration) -> bool {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        &format!("ulimit -v {MEMORY}; exec \"$0\" --exact --test-threads 1 \"$@\""),
+    ]);
+    command
+        .arg(&program.path)
+        .args(names)
+        .current_dir(&program.folder);
+    command
+        .env("CARGO_MANIFEST_DIR", &program.folder)
+        .env("INSTA_UPDATE", "no");
+    command.envs(env.iter().copied()).process_group(0);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    let started = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if started.elapsed() < limit => thread::sleep(Duration::from_millis(2)),
+            _ => {
+                kill(&mut child);
+                return false;
+            }
+        }
+    }
+}
+
+/// With the programs that it started.
+fn kill(child: &mut Child) {
+    let _ = Command::new("kill")
+        .args(["-9", &format!("-{}", child.id())])
+        .status();
+    let _ = child.wait();
+}
+
+/// What `of` says of each, some at a time, in their order.
+fn each<T: Sync, R: Send>(all: &[T], jobs: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, done) = (
+        Mutex::new(all.iter().enumerate()),
+        Mutex::new(BTreeMap::new()),
+    );
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let taken = next.lock().expect("no job panics").next();
+                    let Some((at, one)) = taken else { break };
+                    let result = of(one);
+                    done.lock().expect("no job panics").insert(at, result);
+                }
+            });
+        }
+    });
+    done.into_inner()
+        .expect("no job panics")
+        .into_values()
+        .collect()
+}
+
+fn judge(mutants: &[Mutant], survivors: &BTreeSet<u32>, equivalent: &BTreeSet<u32>) -> Result {
+    let mut wrong = Vec::new();
+    for mutant in mutants {
+        match (
+            survivors.contains(&mutant.number),
+            equivalent.contains(&mutant.number),
+        ) {
+            (true, false) => wrong.push(format!("survives: {}\t{}", mutant.number, mutant.line)),
+            (false, true) => wrong.push(format!(
+                "is caught, though {EQUIVALENT} has it: {}",
+                mutant.number
+            )),
+            _ => {}
+        }
+    }
+    println!(
+        "{} of {} survive; {} of them are known to be no defects",
+        survivors.len(),
+        mutants.len(),
+        survivors.intersection(equivalent).count()
+    );
+    if wrong.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    Err(Failure(wrong.join("\n")))
+}
