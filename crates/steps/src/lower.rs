@@ -226,7 +226,10 @@ impl Lower {
                 None
             }
             Dest::Var(var) => {
-                let name = placeholder(var, self.machine.vars[var].name.span());
+                let name = self.machine.vars[var].name.clone();
+                // Nothing can name it before that.
+                item.is_initial = self.names.state(&name) != Some(var);
+                let name = placeholder(var, name.span());
                 item.tokens = quote!(#name = #value;);
                 item.sets.insert(var);
                 self.push(block, item);
@@ -321,6 +324,7 @@ impl Lower {
             item.sets.insert(var);
             item.declares.push(var);
         }
+        item.is_initial = true;
         item.tokens = quote!((#(#left),*) = #value;);
         self.push(block, item);
         Ok(Some(block))

@@ -35,6 +35,8 @@ pub(crate) struct Item {
     pub(crate) uses: BTreeSet<VarId>,
     /// Variables that it sets whatever they were.
     pub(crate) sets: BTreeSet<VarId>,
+    /// It gives a variable its first value, and nothing else.
+    pub(crate) is_initial: bool,
     pub(crate) declares: Vec<VarId>,
     /// Locals that it binds.
     pub(crate) binds: Vec<(Ident, LocalId)>,

@@ -16,7 +16,13 @@ use crate::suspension;
 const MARK: &str = "__steps_mutant";
 
 /// Macros whose statements are no effects.
-const CHECKS: [&str; 3] = ["debug_assert", "debug_assert_eq", "debug_assert_ne"];
+const CHECKS: [&str; 5] = [
+    "assert",
+    "assert_eq",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+];
 
 struct Mutant {
     /// What is done to the text.
@@ -77,14 +83,13 @@ impl Mutants {
         }
     }
 
-    /// The word that ends a block is left out.
+    /// What a word asks of the driver is left out; its label alone is no statement.
     fn word(&mut self, machine: &mut Machine, id: BlockId, name: &Ident) {
         let End::Suspend(stop) = &machine.blocks[id].end else {
             return;
         };
-        if !stop.has_answer {
-            let next = Some(shown(machine, &stop.next.tokens)).filter(|_| !stop.is_plain);
-            let text = format!("at {name} {}", next.unwrap_or_default());
+        if !stop.has_answer && !stop.is_plain {
+            let text = format!("at {name} {}", shown(machine, &stop.next.tokens));
             let mark = self.mark("drop", &text, line_of(&name.to_token_stream()));
             if let End::Suspend(stop) = &mut machine.blocks[id].end {
                 stop.mutant = Some(mark);
@@ -99,6 +104,7 @@ impl Mutants {
             let mut tokens = item.tokens.clone().into_iter();
             let is_test = !item.edges.is_empty() && !has_mark(&item.tokens);
             let is_set = !item.sets.is_empty()
+                && !item.is_initial
                 && item.edges.is_empty()
                 && item.sets.iter().all(|&var| flow.fields[var].is_some());
             let changed = if let Some(callee) = item.steps {
@@ -241,7 +247,9 @@ fn before_labels(machine: &Machine) -> Vec<bool> {
 
 fn is_movable(machine: &Machine, item: &Item) -> bool {
     let local = |name: &str| machine.local_uses.iter().any(|local| local.name == name);
-    item.edges.is_empty()
+    // What only works on its own variables can be anywhere.
+    item.reads_cx
+        && item.edges.is_empty()
         && item.binds.is_empty()
         && item.declares.is_empty()
         && item.begins.is_none()

@@ -10,7 +10,7 @@
     reason = "a test that does not end must be stopped"
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -38,12 +38,11 @@ const BUILDS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Tests as quick as this run together.
-const QUICK: f64 = 0.1;
-const TOGETHER: usize = 40;
+/// So many tests are tried first.
+const LAST: usize = 20;
 
 /// KiB of memory of a test: a change may make it ask for more and more.
-const MEMORY: u64 = 6 << 20;
+const MEMORY: u64 = 4 << 20;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct MutantsArgs {
@@ -102,9 +101,11 @@ pub(crate) fn run(args: &MutantsArgs) -> Result {
     }
     let mut tests = tests(&programs, args.jobs)?;
     tests.retain(|test| test.seconds <= args.seconds);
-    tests.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let cost = |test: &Test| test.seconds * test.reaches.len() as f64;
+    tests.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    let last = Mutex::new(VecDeque::new());
     let survivors = each(&mutants, args.jobs, |mutant| {
-        let caught = caught_by(mutant, &programs, &tests);
+        let caught = caught_by(mutant, &programs, &tests, &last);
         let verdict = caught.as_deref().unwrap_or("SURVIVES");
         println!("{}\t{}\t{verdict}", mutant.number, mutant.line);
         caught.is_none().then_some(mutant.number)
@@ -122,6 +123,8 @@ fn build(flags: &str, command: &str) -> Result<Vec<Program>> {
     let run = Run::cargo(command).args("--no-run --message-format json-render-diagnostics");
     let run = run.arg("--target-dir").arg(&folder).env("RUSTFLAGS", flags);
     let run = run.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    // Loom's threads have small stacks.
+    let run = run.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     let messages = String::from_utf8_lossy(&run.stdout()?).into_owned();
     let messages = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -245,12 +248,8 @@ fn reach(program: &Program, number: usize, name: &str) -> Option<Test> {
     ));
     let _ = fs::remove_file(&file);
     let started = Instant::now();
-    let passes = passes(
-        program,
-        &[name],
-        &[("BLKSIM_MUTANTS_REACHED", &file)],
-        Duration::from_mins(10),
-    );
+    let env = ("BLKSIM_MUTANTS_REACHED", &*file);
+    let passes = passes(program, name, env, Duration::from_mins(3));
     let seconds = started.elapsed().as_secs_f64();
     let text = fs::read_to_string(&file).unwrap_or_default();
     let _ = fs::remove_file(&file);
@@ -271,36 +270,44 @@ fn reach(program: &Program, number: usize, name: &str) -> Option<Test> {
     })
 }
 
-/// The first tests that fail with this change.
-fn caught_by(mutant: &Mutant, programs: &[Program], tests: &[Test]) -> Option<String> {
-    let reaching = tests
-        .iter()
-        .filter(|test| test.reaches.contains(&mutant.number));
-    let mut groups: Vec<(usize, f64, Vec<&str>)> = Vec::new();
-    for test in reaching {
-        let group = groups.iter_mut().find(|(program, _, names)| {
-            *program == test.program && names.len() < TOGETHER && test.seconds < QUICK
-        });
-        match group {
-            Some((_, seconds, names)) => {
-                *seconds += test.seconds;
-                names.push(&test.name);
-            }
-            None => groups.push((test.program, test.seconds, vec![&test.name])),
-        }
-    }
+/// The first test that fails with this change: those that caught the last changes come first, then
+/// those that are quick and reach little else.
+fn caught_by(
+    mutant: &Mutant,
+    programs: &[Program],
+    tests: &[Test],
+    last: &Mutex<VecDeque<usize>>,
+) -> Option<String> {
     let number = PathBuf::from(mutant.number.to_string());
-    groups.into_iter().find_map(|(program, seconds, names)| {
-        let program = &programs[program];
-        let limit = Duration::from_secs_f64(10.0 + 10.0 * seconds);
-        let passes = passes(program, &names, &[("BLKSIM_MUTANT", &number)], limit);
-        let name = program.path.file_stem()?.to_string_lossy().into_owned();
-        (!passes).then(|| format!("{} {}", name, names[0]))
-    })
+    let all = Vec::from(last.lock().expect("no job panics").clone());
+    let others = (0..tests.len()).filter(|at| !all.contains(at));
+    let mut all = all.iter().copied().chain(others);
+    let caught = all.find(|&at| {
+        let (test, limit) = (
+            &tests[at],
+            Duration::from_secs_f64(2.0 + 10.0 * tests[at].seconds),
+        );
+        test.reaches.contains(&mutant.number)
+            && !passes(
+                &programs[test.program],
+                &test.name,
+                ("BLKSIM_MUTANT", &number),
+                limit,
+            )
+    })?;
+    let mut last = last.lock().expect("no job panics");
+    last.retain(|&at| at != caught);
+    last.push_front(caught);
+    last.truncate(LAST);
+    let program = programs[tests[caught].program]
+        .path
+        .file_stem()?
+        .to_string_lossy();
+    Some(format!("{program} {}", tests[caught].name))
 }
 
-/// Runs tests of a program by their names; too long a run is a failure.
-fn passes(program: &Program, names: &[&str], env: &[(&str, &Path)], limit: Duration) -> bool {
+/// Runs a test; too long a run is a failure.
+fn passes(program: &Program, name: &str, env: (&str, &Path), limit: Duration) -> bool {
     let mut command = Command::new("sh");
     command.args([
         "-c",
@@ -308,12 +315,12 @@ fn passes(program: &Program, names: &[&str], env: &[(&str, &Path)], limit: Durat
     ]);
     command
         .arg(&program.path)
-        .args(names)
+        .arg(name)
         .current_dir(&program.folder);
     command
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .env("INSTA_UPDATE", "no");
-    command.envs(env.iter().copied()).process_group(0);
+    command.env(env.0, env.1).process_group(0);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -337,7 +344,7 @@ fn passes(program: &Program, names: &[&str], env: &[(&str, &Path)], limit: Durat
 /// With the programs that it started.
 fn kill(child: &mut Child) {
     let _ = Command::new("kill")
-        .args(["-9", &format!("-{}", child.id())])
+        .args(["-9", "--", &format!("-{}", child.id())])
         .status();
     let _ = child.wait();
 }
