@@ -32,8 +32,8 @@ use std::sync::Mutex;
 use blkmq::elevator::SchedulerKind;
 use blkmq::env::omit_barriers;
 use blkmq::rules::{Fix, Rules};
-use driver::{Context, Forgets, Machine, Setup};
-use loom::{sync::Arc, thread};
+use driver::{Context, Forgets, Machine, Setup, spawn};
+use loom::sync::Arc;
 
 /// Contexts, as lock owners and waiters.
 const SETUP: u32 = 0;
@@ -80,7 +80,7 @@ fn restart(setup: &Setup, flaw: Flaw) {
     assert_eq!(machine.in_device(), 1);
 
     let other = Arc::clone(&machine);
-    let completer = thread::spawn(move || {
+    let completer = spawn(move || {
         let end = other.completion();
         other.run(Context::new(1, COMPLETER, end));
     });
@@ -105,7 +105,7 @@ fn wait_for_tag(rules: Rules) {
     assert_eq!(machine.in_device(), 1);
 
     let other = Arc::clone(&machine);
-    let completer = thread::spawn(move || {
+    let completer = spawn(move || {
         let end = other.completion();
         other.run(Context::new(1, COMPLETER, end));
     });
@@ -133,12 +133,12 @@ fn three(rules: Rules) {
     machine.run(Context::new(0, SETUP, machine.submission(1)));
     let bios = [machine.submission(2), machine.submission(3)];
     let other = Arc::clone(&machine);
-    let completer = thread::spawn(move || {
+    let completer = spawn(move || {
         let end = other.completion();
         other.run(Context::new(1, COMPLETER, end));
     });
     let other = Arc::clone(&machine);
-    let second = thread::spawn(move || other.run(Context::new(1, SUBMITTER, bios[1])));
+    let second = spawn(move || other.run(Context::new(1, SUBMITTER, bios[1])));
     let first = machine.run(Context::new(0, DISPATCHER, bios[0]));
     completer.join().expect("the completer ends");
     let second = second.join().expect("the second waiter ends or sleeps");
@@ -172,11 +172,15 @@ fn explore(bound: usize, run: impl Fn() + Send + Sync + 'static) -> Result<usize
     builder.preemption_bound = Some(bound);
     builder.max_branches = 20_000;
     let counter = std::sync::Arc::clone(&executions);
+    let run = std::sync::Arc::new(run);
     omit_barriers(0);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         builder.check(move || {
             *counter.lock().expect("nobody panics with it") += 1;
-            run();
+            let run = std::sync::Arc::clone(&run);
+            spawn(move || run())
+                .join()
+                .expect("its panic is the model's");
         });
     }));
     let count = *executions.lock().expect("nobody panics with it");

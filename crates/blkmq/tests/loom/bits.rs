@@ -3,7 +3,7 @@
 //! Kernel: sbitmap_deferred_clear() in lib/sbitmap.c (v6.10 and 6.12.117).
 
 use super::driver::{Context, Machine, Setup};
-use super::{Arc, COMPLETER, DISPATCHER, thread};
+use super::{Arc, COMPLETER, DISPATCHER, spawn};
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 
@@ -20,7 +20,7 @@ pub(super) fn merge(rules: Rules) {
     }
     let bio = machine.submission(2);
     let other = Arc::clone(&machine);
-    let first = thread::spawn(move || other.run(Context::new(1, COMPLETER, bio)).is_parked());
+    let first = spawn(move || other.run(Context::new(1, COMPLETER, bio)).is_parked());
     let sleeps = machine.run(second).is_parked();
     let other_sleeps = first.join().expect("the other task ends");
     // With both tags free at the beginning neither has to sleep.

@@ -21,8 +21,13 @@ use core::ops::ControlFlow;
 use loom::thread;
 use std::sync::Mutex;
 
-/// Stack of the thread that builds the block layer.
-const STACK_WORDS: usize = 1 << 15;
+/// A thread with a stack that paths of a debug build fit in: loom gives an eighth of it.
+pub(crate) fn spawn<T: Send + 'static>(
+    run: impl FnOnce() -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let builder = thread::Builder::new().stack_size(1 << 15);
+    builder.spawn(run).expect("a thread")
+}
 
 /// One queue, one hctx, two CPUs, a device.
 #[derive(Clone, Copy, Debug)]
@@ -150,13 +155,12 @@ impl Context {
 }
 
 impl Machine {
-    /// Built by a thread of its own: parts of the block layer are larger, while they are built,
-    /// than the stack that loom gives a thread. That thread has ended before others begin.
+    /// Built by a thread of its own, which has ended before others begin: parts of the block layer
+    /// are large while they are built.
     pub(crate) fn new(setup: &Setup) -> Machine {
         let setup = *setup;
-        let builder = thread::Builder::new().stack_size(STACK_WORDS);
-        let built = builder.spawn(move || Machine::build(&setup));
-        built.expect("a thread").join().expect("a machine")
+        let built = spawn(move || Machine::build(&setup));
+        built.join().expect("a machine")
     }
 
     fn build(setup: &Setup) -> Machine {

@@ -5,7 +5,7 @@
 //! block/blk-mq.c (6.1.192, 6.12.117).
 
 use super::driver::{Context, Machine, Setup};
-use super::{Arc, COMPLETER, DISPATCHER, thread};
+use super::{Arc, COMPLETER, DISPATCHER, spawn};
 use blkmq::elevator::SchedulerKind;
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId};
@@ -30,7 +30,7 @@ pub(super) fn up(rules: Rules, by: By) {
         By::Stop => machine.mq.stop_hctx(QueueId(0), HctxId(0), first.cpu()),
     }
     let other = Arc::clone(&machine);
-    let lifter = thread::spawn(move || {
+    let lifter = spawn(move || {
         let run = Frame::Run(RunPath::new(QueueId(0), HctxId(0), true));
         let mut context = Context::new(1, COMPLETER, run);
         let (cpu, q) = (context.cpu(), other.mq.queue(QueueId(0)));

@@ -6,9 +6,9 @@
 //! block/blk-mq.c, dm_end_request() in drivers/md/dm-rq.c (6.12.117), rq_completed() there and
 //! dm_wait_for_completion() in dm.c (4.20).
 
-use super::driver::{Context, Forgets, Machine, Setup};
+use super::driver::{Context, Forgets, Machine, Setup, spawn};
 use super::{COMPLETER, DISPATCHER, SETUP};
-use loom::{sync::Arc, thread};
+use loom::sync::Arc;
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::path::{Frame, SuspendPath, Suspends};
@@ -46,7 +46,7 @@ pub(super) fn restart(rules: Rules, rescued: bool, forgets: Option<Forgets>) {
     machine.take_kick();
 
     let other = Arc::clone(&machine);
-    let completer = thread::spawn(move || {
+    let completer = spawn(move || {
         let end = other.completion();
         other.run(Context::new(1, COMPLETER, end));
     });
@@ -66,7 +66,7 @@ pub(super) fn suspend(forgets: Option<Forgets>) {
     assert_eq!(machine.in_device(), 1);
 
     let other = Arc::clone(&machine);
-    let completer = thread::spawn(move || {
+    let completer = spawn(move || {
         let mut end = Context::new(1, COMPLETER, other.completion());
         if let Some(what) = forgets {
             end = end.forgetting(what);

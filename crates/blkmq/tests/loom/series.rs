@@ -4,7 +4,7 @@
 //! verdict is whether the request ends. Kernel: none; see `Series`.
 
 use super::driver::{Context, Machine, Setup};
-use super::{Arc, COMPLETER, DISPATCHER, thread};
+use super::{Arc, COMPLETER, DISPATCHER, spawn};
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::{Rules, Series};
 
@@ -20,7 +20,7 @@ pub(super) fn insert(name: &str) {
     )));
     let bios = [machine.submission(1), machine.submission(2)];
     let other = Arc::clone(&machine);
-    let second = thread::spawn(move || {
+    let second = spawn(move || {
         other.run(Context::new(1, COMPLETER, bios[1]));
     });
     machine.run(Context::new(0, DISPATCHER, bios[0]));

@@ -3,7 +3,7 @@
 
 use super::driver::{Context, Forgets, Machine, Setup};
 use super::throttle::{info, tokens};
-use super::{Arc, COMPLETER, DISPATCHER, SETUP, thread};
+use super::{Arc, COMPLETER, DISPATCHER, SETUP, spawn};
 use blkmq::elevator::{ElevatorTokens, SchedulerInfo, SchedulerKind};
 use blkmq::request::Op;
 use blkmq::rules::Rules;
@@ -38,7 +38,7 @@ pub(crate) fn wait(setup: &Setup, forgets: Option<Forgets>) {
     assert_eq!(machine.in_device(), 1);
 
     let other = Arc::clone(&machine);
-    let completer = thread::spawn(move || {
+    let completer = spawn(move || {
         let end = other.completion();
         other.run(Context::new(1, COMPLETER, end));
     });
