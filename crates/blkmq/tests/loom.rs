@@ -31,6 +31,7 @@ use std::sync::Mutex;
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::env::omit_barriers;
+use blkmq::path::Frame;
 use blkmq::rules::{Fix, Rules};
 use driver::{Context, Forgets, Machine, Setup, spawn};
 use loom::sync::Arc;
@@ -95,7 +96,7 @@ fn restart(setup: &Setup, flaw: Flaw) {
 }
 
 /// S3: a task that finds no tag, against the end of the request that holds it.
-fn wait_for_tag(rules: Rules) {
+fn wait_for_tag(rules: Rules, end: fn(&Machine) -> Frame) {
     let machine = Arc::new(Machine::new(&Setup {
         tags: 1,
         device_limit: 1,
@@ -106,7 +107,7 @@ fn wait_for_tag(rules: Rules) {
 
     let other = Arc::clone(&machine);
     let completer = spawn(move || {
-        let end = other.completion();
+        let end = end(&other);
         other.run(Context::new(1, COMPLETER, end));
     });
     let mut submitter = Context::new(0, DISPATCHER, machine.submission(2));
@@ -269,7 +270,12 @@ fn each_scheduler_between_a_run_and_an_end() {
 #[test]
 fn a_task_that_waits_for_a_tag_against_the_end_that_frees_it() {
     for rules in Rules::PRESETS {
-        clean("wait", rules, BOUND, move || wait_for_tag(rules));
+        clean("wait", rules, BOUND, move || {
+            wait_for_tag(rules, Machine::completion);
+        });
+        clean("wait, batch", rules, BOUND, move || {
+            wait_for_tag(rules, Machine::batch);
+        });
     }
 }
 
@@ -302,12 +308,23 @@ fn without_barriers_requests_and_wake_ups_are_lost() {
     stalls(
         "wait, no barrier in the waiter",
         1,
-        without(1 << DISPATCHER, || wait_for_tag(Rules::v6_12())),
+        without(1 << DISPATCHER, || {
+            wait_for_tag(Rules::v6_12(), Machine::completion);
+        }),
     );
     stalls(
         "wait, no barrier in the completer",
         1,
-        without(1 << COMPLETER, || wait_for_tag(Rules::v6_12())),
+        without(1 << COMPLETER, || {
+            wait_for_tag(Rules::v6_12(), Machine::completion);
+        }),
+    );
+    stalls(
+        "wait, no barrier in the completer of a batch",
+        1,
+        without(1 << COMPLETER, || {
+            wait_for_tag(Rules::v6_12(), Machine::batch)
+        }),
     );
 }
 

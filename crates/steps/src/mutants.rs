@@ -16,12 +16,13 @@ use crate::suspension;
 const MARK: &str = "__steps_mutant";
 
 /// Macros whose statements are no effects.
-const CHECKS: [&str; 5] = [
+const CHECKS: [&str; 6] = [
     "assert",
     "assert_eq",
     "debug_assert",
     "debug_assert_eq",
     "debug_assert_ne",
+    "panic",
 ];
 
 struct Mutant {
@@ -146,15 +147,20 @@ impl Mutants {
         name: &Ident,
     ) {
         let live = &flow.live_in[to];
+        let is_plain = matches!(&machine.blocks[from].end, End::Suspend(stop) if stop.is_plain);
+        // A barrier before a label that asks for nothing is one after it.
+        let moves = |item: &Item| {
+            is_movable(machine, item)
+                && !(is_plain && shown(machine, &item.tokens).replace(' ', "") == "cx.mb();")
+        };
         let before = machine.blocks[from].items.last();
-        let before = before.filter(|item| {
-            is_movable(machine, item) && item.uses.is_subset(live) && item.sets.is_subset(live)
-        });
+        let before = before
+            .filter(|item| moves(item) && item.uses.is_subset(live) && item.sets.is_subset(live));
         let before = before.map(|item| item.tokens.clone());
         let after = machine.blocks[to]
             .items
             .first()
-            .filter(|item| is_movable(machine, item) && item.sets.is_empty() && !is_first);
+            .filter(|item| moves(item) && item.sets.is_empty() && !is_first);
         let after = after.map(|item| item.tokens.clone());
         let last = machine.blocks[from].items.len().wrapping_sub(1);
         let mut moved = |tokens: TokenStream, where_to: &str| {

@@ -122,3 +122,6 @@ fn clear_tags(cx: &mut Cx<'_>, hctx: HctxId, ended: &mut QueueList) -> u32 {
     assert_eq!(before & mask, mask, "tags of word {word} given back twice");
     last
 }
+
+#[cfg(test)]
+mod tests;

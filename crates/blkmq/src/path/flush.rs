@@ -37,6 +37,7 @@ pub fn insert_flush(cx: &mut Cx<'_>, rq: RequestId) {
     match needs {
         0 => {
             let (queue, status) = (cx.queue(), Status::Ok);
+            /// End it, if it needed no step.
             call!(End, Call::End { queue, rq, status });
         }
         DATA if as_any_write => {
@@ -71,11 +72,6 @@ pub fn insert_flush(cx: &mut Cx<'_>, rq: RequestId) {
             cx.hctx(hctx).flush.release(cx.cpu);
             at!(End);
         }
-    }
-    while let Some(rq) = sequence.pop_done(cx) {
-        let (queue, status) = (cx.queue(), cx.pool()[rq].status);
-        /// End it, if it needed no step.
-        call!(End, Call::End { queue, rq, status });
     }
 }
 
@@ -280,3 +276,6 @@ pub(super) fn issue(cx: &mut Cx<'_>, sequence: &mut Sequence) {
         .push(Effect::KickRequeue { queue: cx.queue() });
     cx.q.requeue.release(cx.cpu);
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,9 @@ use blkmq::dm::table::Table;
 use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::env::{Answer, Cpu};
+use blkmq::list::QueueList;
 use blkmq::path::label::{List, MapEnd, Token};
-use blkmq::path::{Frame, Label, Next, RunPath, SubmitPath};
+use blkmq::path::{EndBatchPath, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{Above, BlkMq, LockId, MappedConfig, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::rules::{BioPlug, Rules};
@@ -242,6 +243,16 @@ impl Machine {
     pub(crate) fn completion(&self) -> Frame {
         let (queue, rq) = self.outside(|outside| outside.in_device.remove(0));
         self.mq.ends(queue, rq, Status::Ok)
+    }
+
+    /// The same, as an interrupt handler ends a batch.
+    pub(crate) fn batch(&self) -> Frame {
+        let (queue, rq) = self.outside(|outside| outside.in_device.remove(0));
+        let mut list = QueueList::new();
+        self.mq
+            .queue(queue)
+            .with_pool(|pool| list.push_back(pool, rq));
+        Frame::EndBatch(EndBatchPath::new(queue, list))
     }
 
     fn outside<R>(&self, act: impl FnOnce(&mut Outside) -> R) -> R {

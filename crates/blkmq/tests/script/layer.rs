@@ -33,8 +33,8 @@
 //! ... until LABEL                     after bio, unplug, go: the task stops before that label
 //! labels on | off                     print every label
 //! probes on | off                     print the scheduler's probe events
-//! show places | pending | restart | line | busy | map | completed | scheduler | timer | tokens
-//!      | work
+//! show places | pending | restart | line | busy | map | budgets | completed | scheduler | timer
+//!      | tokens | work
 //! ```
 //!
 //! A REQUEST is `OP SECTOR+SECTORS [preflush] [fua] [sync] [nowait] [nomerge] [pages]`: with
@@ -206,6 +206,9 @@ impl Layer {
         let requests = self.of_device(list)?;
         let in_device = &mut self.machine.rest.in_device;
         in_device.retain(|entry| !requests.contains(entry));
+        for &entry in &requests {
+            self.machine.give_budget_back(entry);
+        }
         let queue = requests.first().ok_or("a batch of nothing")?.queue;
         let list = self.machine.mq.queue(queue).with_pool(|pool| {
             let mut list = QueueList::new();
@@ -273,6 +276,7 @@ impl Layer {
                 "dispatch_busy {}",
                 q.hctxs[0].dispatch_busy.peek()
             )]),
+            "budgets" => Ok(vec![format!("budgets {}", self.machine.rest.budgets)]),
             "completed" => {
                 let Elevator::MqDeadline(dd) = &q.elevator else {
                     return Err("nobody counts what is completed".to_owned());

@@ -95,35 +95,41 @@ fn is_at(path: &impl Steps, at: At) -> bool {
 /// READ_ONCE() where blk_mq_do_dispatch_ctx() begins, WRITE_ONCE() where it ends.
 #[test]
 fn dispatch_from_is_read_and_written_once_a_run() {
-    let (mq, _) = filled(3, 2);
+    let (mq, _) = filled(3, 1);
     let dispatch_from = &mq.queue(QueueId(0)).hctxs[0].dispatch_from;
-    dispatch_from.put(1);
+    dispatch_from.put(2);
     let mut path = do_dispatch_ctx::State::new(HctxId(0));
     let mut turns = Vec::new();
     let mut cpu = Cpu::new(CpuId(0));
     follow((&mq, &mut cpu), &mut path, |path| {
-        assert_eq!(dispatch_from.get(), 1, "at {:?}", path.label());
+        assert_eq!(dispatch_from.get(), 2, "at {:?}", path.label());
         turns.push(path.turn);
         true
     });
     turns.dedup();
-    assert_eq!(turns, [0, 1, 2, 1], "nothing, then what was read");
+    assert_eq!(turns, [0, 2, 1], "nothing, then what was read");
     assert_eq!(dispatch_from.get(), 1);
     assert!(mq.queue(QueueId(0)).hctxs[0].ctx_map[0].peek() == 0);
 }
 
-/// Others take the second ctx's request, and insert into the third.
+/// Others take the second ctx's request, before its lock was granted if it is taken by now.
 fn meanwhile(mq: &BlkMq, requests: &[RequestId]) {
     let q = mq.queue(QueueId(0));
-    let mut cpu = Cpu::new(CpuId(1));
+    let is_free = q.ctxs[1].lists.is_free();
+    let mut cpu = Cpu::new(CpuId(u16::from(is_free)));
     let (word, mask) = q.hctxs[0].ctx_word(1);
     let has = |lists: &[QueueList]| assert_eq!(lists[0].first(), Some(requests[1]));
     q.ctxs[1].lists.inspect(|lists| has(lists));
-    q.ctxs[1].lists.acquire(&mut cpu);
+    if is_free {
+        q.ctxs[1].lists.acquire(&mut cpu);
+    }
     q.ctxs[1].lists.held(&mut cpu)[0] = QueueList::new();
     word.fetch_and(&mut cpu, !mask);
+    cpu.begin_label();
     q.ctxs[1].pending[0].clear(&mut cpu);
-    q.ctxs[1].lists.release(&mut cpu);
+    if is_free {
+        q.ctxs[1].lists.release(&mut cpu);
+    }
 }
 
 /// __sbitmap_for_each_set() reads a word once and visits the bits that were set then: also a ctx
@@ -158,6 +164,25 @@ fn a_word_of_the_ctx_map_is_read_once() {
         path.find::<dispatch_rq_list::State>().is_none()
     });
     assert_eq!(visited, [0, 1]);
+}
+
+/// blk_mq_dequeue_from_ctx(): a ctx that was emptied meanwhile is passed over.
+#[test]
+fn an_empty_ctx_is_passed_over() {
+    let mut runs = Cpu::new(CpuId(0));
+    let mut visited = Vec::new();
+    let (mq, requests) = filled(4, 2);
+    mq.queue(QueueId(0)).hctxs[0].dispatch_from.put(1);
+    let mut path = do_dispatch_ctx::State::new(HctxId(0));
+    follow((&mq, &mut runs), &mut path, |path| path.seen == 0);
+    meanwhile(&mq, &requests);
+    follow((&mq, &mut runs), &mut path, |path| {
+        if is_at(path, At::Dequeue) {
+            visited.push(bit(path.word, path.seen));
+        }
+        visited.len() < 4 && path.find::<dispatch_rq_list::State>().is_none()
+    });
+    assert_eq!(visited, [1, 0]);
 }
 
 /// -EAGAIN twice: kblockd gets the rest, and the run counts as one that has run.

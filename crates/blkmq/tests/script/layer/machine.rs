@@ -225,7 +225,7 @@ impl Machine {
         drive(&mut walk, &self.mq, at, wanted)
     }
 
-    /// The device has completed a request.
+    /// The driver releases the budget of a request that it has ended or not taken.
     pub(super) fn give_budget_back(&mut self, entry: Plugged) {
         self.rest.give_budget_back(&self.mq, entry);
     }
@@ -265,9 +265,8 @@ impl Rest {
     }
 
     fn give_budget_back(&mut self, mq: &BlkMq, entry: Plugged) {
-        let pool = |pool: &mut RequestPool| pool[entry.rq].budget.take();
-        let held = mq.queue(entry.queue).with_pool(pool);
-        self.budgets += u32::from(held.is_some());
+        let held = |pool: &mut RequestPool| pool[entry.rq].budget.is_some();
+        self.budgets += u32::from(mq.queue(entry.queue).with_pool(held));
     }
 }
 
@@ -393,6 +392,7 @@ impl Driver for Walk<'_> {
                 };
                 let name = name(self.mq, entry);
                 self.print(format!("{verb} {name}"));
+                self.rest.give_budget_back(self.mq, entry);
                 answer
             }
         };
