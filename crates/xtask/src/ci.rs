@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::step::{Outcome, Result};
 use crate::{
-    bench_explore, btt, checks, deny, determinism, growth, reference, reproduce, results, specs,
-    speed, sweeps, tidy, wheel,
+    bench_explore, btt, checks, deny, determinism, growth, mutants, reference, reproduce, results,
+    specs, speed, sweeps, tidy, wheel,
 };
 
 type Step = (&'static str, fn() -> Result);
@@ -45,6 +45,7 @@ const LONG_STEPS: &[Step] = &[
     ("tests, long", checks::integration_long),
     ("specs --full", || specs::check(true)),
     ("specs, mutants, all", || specs::mutants(true)),
+    ("mutants, one in 16", mutants::some),
     ("fuzz", checks::fuzz_long),
     ("determinism, long", || determinism::run(250)),
     ("kills --full", || sweeps::kills(200, 1000)),

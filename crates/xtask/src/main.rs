@@ -78,7 +78,7 @@ enum Command {
         #[arg(long, conflicts_with_all = ["full", "write"])]
         mutants: bool,
     },
-    /// Wrong changes of the paths, one after the other: a test must fail with each; takes hours
+    /// Wrong changes of the paths, one after the other: a test must fail with each; takes an hour
     Mutants(mutants::MutantsArgs),
     /// Published tables, against the list of figures that are within their tolerance
     Reproduce,

@@ -1,4 +1,4 @@
-//! What the end of a batch leaves behind.
+//! The hint that the end of a batch leaves.
 
 use super::flush_tag_batch;
 use crate::elevator::SchedulerKind;
