@@ -266,7 +266,7 @@ fn reach(program: &Program, number: usize, name: &str) -> Option<Test> {
     let _ = fs::remove_file(&file);
     let started = Instant::now();
     let env = ("BLKSIM_MUTANTS_REACHED", &*file);
-    let passes = passes(program, name, env, Duration::from_mins(3));
+    let passes = passes(program, name, env, 600);
     let seconds = started.elapsed().as_secs_f64();
     let text = fs::read_to_string(&file).unwrap_or_default();
     let _ = fs::remove_file(&file);
@@ -300,51 +300,36 @@ fn caught_by(
     let others = (0..tests.len()).filter(|at| !all.contains(at));
     let mut all = all.iter().copied().chain(others);
     let caught = all.find(|&at| {
-        let (test, limit) = (
-            &tests[at],
-            Duration::from_secs_f64(2.0 + 10.0 * tests[at].seconds),
-        );
+        let test = &tests[at];
+        let (program, env) = (&programs[test.program], ("BLKSIM_MUTANT", &*number));
         test.reaches.contains(&mutant.number)
-            && !passes(
-                &programs[test.program],
-                &test.name,
-                ("BLKSIM_MUTANT", &number),
-                limit,
-            )
+            && !passes(program, &test.name, env, 3 + (20.0 * test.seconds) as u64)
     })?;
     let mut last = last.lock().expect("no job panics");
     last.retain(|&at| at != caught);
     last.push_front(caught);
     last.truncate(LAST);
-    let program = programs[tests[caught].program]
-        .path
-        .file_stem()?
-        .to_string_lossy();
-    Some(format!("{program} {}", tests[caught].name))
+    let Test { program, name, .. } = &tests[caught];
+    let program = programs[*program].path.file_stem()?.to_string_lossy();
+    Some(format!("{program} {name}"))
 }
 
-/// Runs a test; too long a run is a failure.
-fn passes(program: &Program, name: &str, env: (&str, &Path), limit: Duration) -> bool {
+/// Runs a test with at most so many seconds of CPU; without an end it fails.
+fn passes(program: &Program, name: &str, env: (&str, &Path), seconds: u64) -> bool {
+    let limits = format!("ulimit -v {MEMORY}; ulimit -t {seconds}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
-    command.args([
-        "-c",
-        &format!("ulimit -v {MEMORY}; exec \"$0\" --exact --test-threads 1 \"$@\""),
-    ]);
-    command
-        .arg(&program.path)
-        .arg(name)
-        .current_dir(&program.folder);
-    command
-        .env("CARGO_MANIFEST_DIR", &program.folder)
-        .env("INSTA_UPDATE", "no");
-    command.env(env.0, env.1).process_group(0);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.args(["-c", &limits]).arg(&program.path);
+    command.args([name, "--exact", "--test-threads", "1"]);
+    command.current_dir(&program.folder).env(env.0, env.1);
+    command.env("CARGO_MANIFEST_DIR", &program.folder);
+    command.env("INSTA_UPDATE", "no").process_group(0);
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut child) = command.spawn() else {
         return false;
     };
+    // On a busy machine, and where it waits for what never comes.
+    let limit = Duration::from_secs(60 + 10 * seconds);
     let started = Instant::now();
     loop {
         match child.try_wait() {
