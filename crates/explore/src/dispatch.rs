@@ -19,7 +19,6 @@ use blkmq::schedule::{Schedule, Step};
 use crate::fingerprint::fingerprint;
 use crate::spec::{Fairness, SettingError, Specification};
 use run::Runner;
-pub(crate) use setting::RECHECKS;
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};
 use world::{At, Life};

@@ -5,7 +5,7 @@
 //! [`replay`](fn@replay) takes the steps of a schedule; [`liveness`](fn@liveness) searches for
 //! requests that never end. A [`Specification`] has what differs: `restart.rs` and `dispatch.rs`.
 
-mod constants;
+pub(crate) mod constants;
 mod liveness;
 mod places;
 mod replay;
@@ -20,7 +20,6 @@ use blkmq::request::{RequestId, RequestPool};
 use blkmq::schedule::{Schedule, Step};
 
 pub use constants::SettingError;
-pub(crate) use constants::{Constants, flag, word};
 pub use liveness::{Lived, Waits, liveness};
 pub(crate) use places::{by_label, places};
 pub use replay::{Replayed, replay};

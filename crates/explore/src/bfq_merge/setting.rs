@@ -1,31 +1,11 @@
 //! The constants of a configuration, and the rules of blkmq that they name.
 
-use blkmq::rules::{Rules, StableMerge};
+use blkmq::rules::{FairQueueing, Rules, StableMerge};
 
 use super::run::Wrong;
 use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
-use crate::spec::{Constants, SettingError, flag, word};
-
-const CONSTANTS: [&str; 18] = [
-    "Processes",
-    "Queues",
-    "Requests",
-    "Groups",
-    "Stable",
-    "Cancel",
-    "PlannedFirst",
-    "Follow",
-    "KeepsPlanned",
-    "OwnsPlanned",
-    "SameGroup",
-    "Counted",
-    "Detach",
-    "MoveClears",
-    "PutsReplaced",
-    "NotesShort",
-    "IdleClose",
-    "Carries",
-];
+use crate::spec::SettingError;
+use crate::spec::constants::{self, Constant, Name};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -59,76 +39,78 @@ pub struct Setting {
     pub wrong: Option<Wrong>,
 }
 
-const STABLE: [(&str, u8); 3] = [("\"later\"", 0), ("\"early\"", 1), ("\"never\"", 2)];
-const FOLLOW: [(&str, u8); 3] = [("\"link\"", 0), ("\"tail\"", 1), ("\"jump\"", 2)];
-const DETACH: [(&str, u8); 3] = [("\"never\"", 0), ("\"first\"", 1), ("\"late\"", 2)];
+/// Another value than that of the code.
+const ONLY_SPECIFIED: fn(&mut Setting) = |s| s.only_specified = true;
 
-/// Rules that the code has only together, or always; the test of groups came with the one of
+/// The constants of the specification, and the rule or size that each one is; sizes come first. The
+/// code has some of these rules only together, or always; the test of groups came with the one of
 /// chains.
-fn of_code(chain_to_tail: bool) -> [(&'static str, bool); 7] {
-    [
-        ("PlannedFirst", chain_to_tail),
-        ("KeepsPlanned", !chain_to_tail),
-        ("OwnsPlanned", !chain_to_tail),
-        ("SameGroup", chain_to_tail),
-        ("Cancel", true),
-        ("Counted", true),
-        ("MoveClears", true),
-    ]
-}
+const CONSTANTS: &[Constant<Setting>] = &[
+    Name("Processes").number(1, |_| PROCESSES_MAX as u8, |s| &mut s.processes),
+    Name("Queues").number(1, |_| QUEUES_MAX as u8, |s| &mut s.queues),
+    Name("Requests").number(1, |_| u8::MAX, |s| &mut s.requests),
+    Name("Groups").number(1, |_| 2, |s| &mut s.groups),
+    Name("Stable").word(&[
+        ("later", |s| (s.later, s.early) = (true, false)),
+        ("early", |s| (s.later, s.early) = (false, true)),
+        ("never", |s| (s.later, s.early) = (false, false)),
+    ]),
+    Name("Cancel").follows(|_| true, ONLY_SPECIFIED),
+    Name("PlannedFirst").follows(|s| s.chain_to_tail, ONLY_SPECIFIED),
+    Name("Follow").word(&[
+        ("link", |s| s.chain_to_tail = false),
+        ("tail", |s| s.chain_to_tail = true),
+        ("jump", ONLY_SPECIFIED),
+    ]),
+    Name("KeepsPlanned").follows(|s| !s.chain_to_tail, ONLY_SPECIFIED),
+    Name("OwnsPlanned").follows(|s| !s.chain_to_tail, ONLY_SPECIFIED),
+    Name("SameGroup").follows(|s| s.chain_to_tail, ONLY_SPECIFIED),
+    Name("Counted").follows(|_| true, ONLY_SPECIFIED),
+    Name("Detach").word(&[
+        ("never", ONLY_SPECIFIED),
+        ("first", |_| ()),
+        ("late", ONLY_SPECIFIED),
+    ]),
+    Name("MoveClears").follows(|_| true, ONLY_SPECIFIED),
+    Name("PutsReplaced").flag(|s, on| s.puts_replaced = on),
+    Name("NotesShort").flag(|s, on| s.notes_short = on),
+    Name("IdleClose").flag(|s, on| s.idle_close = on),
+    Name("Carries").flag(|s, on| s.carries = on),
+];
 
 impl Setting {
-    /// Reads the constants of a configuration or of a schedule; all invariants are checked.
-    pub(super) fn read(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        let c = Constants::among(constants, &CONSTANTS)?;
-        let stable = c.choice("Stable", &STABLE)?;
-        let follow = c.choice("Follow", &FOLLOW)?;
-        let detach = c.choice("Detach", &DETACH)?;
-        let groups = c.number("Groups", 1, 2)?;
-        let chain_to_tail = follow == 1;
-        let mut differs = detach != 1 || follow == 2;
-        for (name, value) in of_code(chain_to_tail) {
-            differs |= c.flag(name)? != value;
-        }
-        Ok(Setting {
-            processes: c.number("Processes", 1, PROCESSES_MAX as u8)?,
-            queues: c.number("Queues", 1, QUEUES_MAX as u8)?,
-            requests: c.number("Requests", 1, u8::MAX)?,
-            groups,
-            later: stable == 0,
-            early: stable == 1,
-            chain_to_tail,
-            puts_replaced: c.flag("PutsReplaced")?,
-            notes_short: c.flag("NotesShort")?,
-            idle_close: c.flag("IdleClose")?,
-            carries: c.flag("Carries")?,
-            only_specified: differs,
+    /// The setting of a run under these rules, but for sizes; all invariants are checked.
+    pub(crate) fn of_rules(rules: &FairQueueing) -> Setting {
+        Setting {
+            processes: 1,
+            queues: 1,
+            requests: 1,
+            groups: 1,
+            later: true,
+            early: false,
+            chain_to_tail: rules.chain_to_tail,
+            puts_replaced: rules.puts_candidate,
+            notes_short: false,
+            idle_close: true,
+            carries: true,
+            only_specified: false,
             judged: all_but_last::<Setting>(),
             wrong: None,
-        })
+        }
+    }
+
+    /// Reads the constants of a configuration or of a schedule.
+    pub(super) fn read(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        constants::read(
+            CONSTANTS,
+            Setting::of_rules(&Rules::v6_1().fair_queueing),
+            given,
+        )
     }
 
     /// The constants but for sizes, as [`Setting::read`] reads them.
-    pub(crate) fn rule_constants(&self) -> Vec<(&'static str, String)> {
-        let stable = match (self.later, self.early) {
-            (true, _) => 0,
-            (_, true) => 1,
-            _ => 2,
-        };
-        let rules = of_code(self.chain_to_tail);
-        let value = |name: &str| match name {
-            "Groups" => self.groups.to_string(),
-            "Stable" => word(&STABLE, &stable),
-            "Follow" => word(&FOLLOW, &u8::from(self.chain_to_tail)),
-            "Detach" => word(&DETACH, &1),
-            "PutsReplaced" => flag(self.puts_replaced),
-            "NotesShort" => flag(self.notes_short),
-            "IdleClose" => flag(self.idle_close),
-            "Carries" => flag(self.carries),
-            rule => flag(rules.iter().any(|&(name, holds)| name == rule && holds)),
-        };
-        let names = CONSTANTS[3..].iter();
-        names.map(|&name| (name, value(name))).collect()
+    pub(crate) fn rule_constants(&self) -> Vec<(String, String)> {
+        constants::written(&CONSTANTS[3..], self)
     }
 
     /// The rules of blkmq that the setting names.

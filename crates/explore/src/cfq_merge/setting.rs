@@ -4,22 +4,8 @@ use blkmq::elevator::cfq::merge::Account;
 use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
 
 use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
-use crate::spec::{Constants, SettingError, flag, word};
-
-const CONSTANTS: [&str; 12] = [
-    "Processes",
-    "Queues",
-    "Requests",
-    "Async",
-    "Direction",
-    "ZeroChecks",
-    "Split",
-    "Regroup",
-    "Oom",
-    "Table",
-    "Groups",
-    "SameGroup",
-];
+use crate::spec::SettingError;
+use crate::spec::constants::{self, Constant, Name};
 
 /// The queue that asynchronous requests of all processes share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,47 +78,55 @@ pub struct Setting {
     pub wrong: Option<(Account, i32)>,
 }
 
-const ASYNCS: [(&str, Async); 3] = [
-    ("\"none\"", Async::None),
-    ("\"current\"", Async::Current),
-    ("\"never\"", Async::Never),
-];
-const OOMS: [(&str, Oom); 3] = [
-    ("\"none\"", Oom::None),
-    ("\"lost\"", Oom::Lost),
-    ("\"put\"", Oom::Put),
-];
-const TABLES: [(&str, Table); 3] = [
-    ("\"first\"", Table::First),
-    ("\"any\"", Table::Any),
-    ("\"own\"", Table::Own),
-];
-const LEAVINGS: [(&str, Leaving); 3] = [
-    ("\"none\"", Leaving::None),
-    ("\"queue\"", Leaving::Queue),
-    ("\"chain\"", Leaving::Chain),
+/// The constants of the specification, and the rule or size that each one is; sizes come first.
+const CONSTANTS: &[Constant<Setting>] = &[
+    Name("Processes").number(1, |_| PROCESSES_MAX as u8, |s| &mut s.processes),
+    Name("Queues").number(1, |_| QUEUES_MAX as u8, |s| &mut s.queues),
+    Name("Requests").number(1, |_| u8::MAX, |s| &mut s.requests),
+    Name("Async").word(&[
+        ("none", |s| s.r#async = Async::None),
+        ("current", |s| s.r#async = Async::Current),
+        ("never", |s| s.r#async = Async::Never),
+    ]),
+    Name("Direction").flag(|s, on| s.direction = on),
+    Name("ZeroChecks").flag(|s, on| s.zero_checks = on),
+    Name("Split").word(&[
+        ("none", |s| s.split = Leaving::None),
+        ("queue", |s| s.split = Leaving::Queue),
+        ("chain", |s| s.split = Leaving::Chain),
+    ]),
+    Name("Regroup").word(&[
+        ("none", |s| s.regroup = Leaving::None),
+        ("queue", |s| s.regroup = Leaving::Queue),
+        ("chain", |s| s.regroup = Leaving::Chain),
+    ]),
+    Name("Oom").word(&[
+        ("none", |s| s.oom = Oom::None),
+        ("lost", |s| s.oom = Oom::Lost),
+        ("put", |s| s.oom = Oom::Put),
+    ]),
+    Name("Table").word(&[
+        ("first", |s| s.table = Table::First),
+        ("any", |s| s.table = Table::Any),
+        ("own", |s| s.table = Table::Own),
+    ]),
+    Name("Groups").number(1, |_| 4, |s| &mut s.groups),
+    Name("SameGroup").flag(|s, on| s.same_group = on),
 ];
 
 impl Setting {
     /// Reads the constants of a configuration or of a schedule; all invariants are checked.
-    pub(super) fn read(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        let c = Constants::among(constants, &CONSTANTS)?;
-        Ok(Setting {
-            processes: c.number("Processes", 1, PROCESSES_MAX as u8)?,
-            queues: c.number("Queues", 1, QUEUES_MAX as u8)?,
-            requests: c.number("Requests", 1, u8::MAX)?,
-            r#async: c.choice("Async", &ASYNCS)?,
-            direction: c.flag("Direction")?,
-            zero_checks: c.flag("ZeroChecks")?,
-            split: c.choice("Split", &LEAVINGS)?,
-            regroup: c.choice("Regroup", &LEAVINGS)?,
-            oom: c.choice("Oom", &OOMS)?,
-            table: c.choice("Table", &TABLES)?,
-            groups: c.number("Groups", 1, 4)?,
-            same_group: c.flag("SameGroup")?,
-            judged: all_but_last::<Setting>(),
-            wrong: None,
-        })
+    pub(super) fn read(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        constants::read(
+            CONSTANTS,
+            Setting::of_rules(&QueueMerge::POSTED, false),
+            given,
+        )
+    }
+
+    /// The constants but for sizes, as [`Setting::read`] reads them.
+    pub(crate) fn rule_constants(&self) -> Vec<(String, String)> {
+        constants::written(&CONSTANTS[3..], self)
     }
 
     /// The setting of a run under these rules; `asynchronous`: the processes share an asynchronous
@@ -165,22 +159,6 @@ impl Setting {
             judged: all_but_last::<Setting>(),
             wrong: None,
         }
-    }
-
-    /// The constants but for sizes, as [`Setting::read`] reads them.
-    pub(crate) fn rule_constants(&self) -> Vec<(&'static str, String)> {
-        let values = [
-            word(&ASYNCS, &self.r#async),
-            flag(self.direction),
-            flag(self.zero_checks),
-            word(&LEAVINGS, &self.split),
-            word(&LEAVINGS, &self.regroup),
-            word(&OOMS, &self.oom),
-            word(&TABLES, &self.table),
-            self.groups.to_string(),
-            flag(self.same_group),
-        ];
-        CONSTANTS[3..].iter().copied().zip(values).collect()
     }
 
     /// The rules of blkmq that the setting names.

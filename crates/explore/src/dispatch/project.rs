@@ -10,8 +10,8 @@ use blkmq::request::{Direction, Place, QueueId, RequestId, RequestPool};
 
 use super::setting::Setting;
 use super::world::{At, Life, World, deadline};
-use crate::spec::flag;
 use crate::spec::owner;
+use blkmq::schedule::view::flag;
 
 /// Levels of mq-deadline; all requests are of one.
 const LEVELS: usize = 3;

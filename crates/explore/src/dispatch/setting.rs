@@ -5,23 +5,20 @@ use blkmq::elevator::SchedulerSettings;
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
 use blkmq::env::Count;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::rules::{BioPlug, BucketSignal, DispatchGate, Fix, Insertion, Rules, Series, SideWork};
+use blkmq::rules::BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
+use blkmq::rules::{
+    BioPlug, DispatchGate, EmptyRun, Fix, Insertion, Pull, Rules, Series, SideWork,
+};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use blkmq::time::Jiffies;
 
-use crate::spec::{Constants, SettingError, flag, word};
+use crate::spec::SettingError;
+use crate::spec::constants::{self, Constant, Name};
 
 /// The most CPUs that submit.
 pub(super) const CPUS_MAX: usize = 4;
 /// The most requests of a configuration.
 pub(super) const REQUESTS_MAX: usize = 8;
-
-/// The most CPUs of a run, and the most requests at once.
-const RUN_CPUS_MAX: u8 = 64;
-const RUN_REQUESTS_MAX: u8 = 192;
-
-/// A constant that only `DispatchLabels` has.
-pub(crate) const RECHECKS: &str = "Rechecks";
 
 /// Ticks a second; no tick passes.
 const HZ: u32 = 250;
@@ -41,16 +38,6 @@ pub enum Judged {
     AllDone,
 }
 
-const CONSTANTS: [&str; 7] = [
-    "Cpus",
-    "PerCpu",
-    "Insertion",
-    "Gating",
-    "SeesSide",
-    "Reruns",
-    "Delayed",
-];
-
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     /// CPUs that submit, each with its own bucket.
@@ -65,80 +52,81 @@ pub struct Setting {
     pub reruns: bool,
     /// A run without a request arms a delayed run.
     pub delayed: bool,
+    /// A run without a request looks again under queue_lock: a rule of `DispatchLabels` alone.
+    pub rechecks: bool,
     /// The property of quiet states that is checked.
     pub judged: Judged,
 }
 
-const INSERTIONS: [(&str, Insertion); 6] = [
-    ("\"lock\"", Insertion::UnderLock),
-    ("\"poc\"", Insertion::Buckets(BucketSignal::CountAtEntry)),
-    ("\"v1\"", Insertion::Buckets(BucketSignal::CountAround)),
-    ("\"v2\"", Insertion::Buckets(BucketSignal::MarkBefore)),
-    ("\"repaired\"", Insertion::Buckets(BucketSignal::MarkAfter)),
-    ("\"lists\"", Insertion::SideLists),
-];
-const GATES: [(&str, DispatchGate); 3] = [
-    ("\"none\"", DispatchGate::Open),
-    ("\"inside\"", DispatchGate::OneAtATime),
-    ("\"after\"", DispatchGate::ClearedAfterUnlock),
+/// The constants of the specification, and the rule or size that each one is; the last one belongs
+/// to runs only.
+const CONSTANTS: &[Constant<Setting>] = &[
+    Name("Cpus").number(1, |_| CPUS_MAX as u8, |s| &mut s.cpus),
+    Name("PerCpu").number(1, |s| REQUESTS_MAX as u8 / s.cpus, |s| &mut s.per_cpu),
+    Name("Insertion").word(&[
+        ("lock", |s| s.insertion = Insertion::UnderLock),
+        ("poc", |s| s.insertion = Insertion::Buckets(CountAtEntry)),
+        ("v1", |s| s.insertion = Insertion::Buckets(CountAround)),
+        ("v2", |s| s.insertion = Insertion::Buckets(MarkBefore)),
+        ("repaired", |s| s.insertion = Insertion::Buckets(MarkAfter)),
+        ("lists", |s| s.insertion = Insertion::SideLists),
+    ]),
+    Name("Gating").word(&[
+        ("none", |s| s.gate = DispatchGate::Open),
+        ("inside", |s| s.gate = DispatchGate::OneAtATime),
+        ("after", |s| s.gate = DispatchGate::ClearedAfterUnlock),
+    ]),
+    Name("SeesSide")
+        .flag(|s, on| s.side_work = [SideWork::Unseen, SideWork::Seen][usize::from(on)]),
+    Name("Reruns").flag(|s, on| s.reruns = on),
+    Name("Delayed").flag(|s, on| s.delayed = on),
+    Name("Rechecks").flag(|s, on| s.rechecks = on),
 ];
 
 impl Setting {
-    /// Reads the constants of a configuration or of a schedule; NoStall is checked.
-    pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        let c = Constants::among(constants, &CONSTANTS)?;
-        Setting::sized(&c, CPUS_MAX as u8, REQUESTS_MAX as u8)
-    }
-
-    /// Checks the constants of a run of the simulator, which may be larger than an explored
-    /// configuration.
-    pub(crate) fn check_run(constants: &[(String, String)]) -> Result<(), SettingError> {
-        let mut names = CONSTANTS.to_vec();
-        names.push(RECHECKS);
-        let constants = Constants::among(constants, &names)?;
-        // In runs of the simulator the end of a request runs nothing.
-        constants.choice("Reruns", &[("FALSE", ())])?;
-        constants.flag(RECHECKS)?;
-        Setting::sized(&constants, RUN_CPUS_MAX, RUN_REQUESTS_MAX)?;
-        Ok(())
-    }
-
-    /// The setting, with at most so many CPUs and requests.
-    fn sized(c: &Constants<'_>, cpus_max: u8, requests_max: u8) -> Result<Setting, SettingError> {
-        let cpus = c.number("Cpus", 1, cpus_max)?;
-        Ok(Setting {
-            cpus,
-            per_cpu: c.number("PerCpu", 1, requests_max / cpus)?,
-            insertion: c.choice("Insertion", &INSERTIONS)?,
-            gate: c.choice("Gating", &GATES)?,
-            side_work: match c.flag("SeesSide")? {
-                true => SideWork::Seen,
-                false => SideWork::Unseen,
-            },
-            reruns: c.flag("Reruns")?,
-            delayed: c.flag("Delayed")?,
+    /// The setting of a run under these rules, but for sizes; NoStall is checked.
+    pub(crate) fn of_rules(rules: &Rules) -> Setting {
+        Setting {
+            cpus: 1,
+            per_cpu: 1,
+            insertion: rules.series.insertion,
+            gate: rules.series.dispatch,
+            side_work: rules.series.side_work,
+            reruns: false,
+            delayed: rules.restart.pull == Pull::Batch && rules.fixes.has(Fix::DelayRun),
+            rechecks: rules.empty_run == EmptyRun::RecheckUnderQueueLock,
             judged: Judged::Stall,
-        })
+        }
     }
 
-    /// The constants in the form that [`Setting::of_constants`] reads.
+    /// Reads the constants of a configuration or of a schedule.
+    pub(super) fn of_constants(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        let (_, table) = CONSTANTS.split_last().expect("there are constants");
+        constants::read(table, Setting::of_rules(&Rules::v6_12()), given)
+    }
+
+    /// Reads the constants of a run of the simulator, but for sizes.
+    pub(crate) fn of_run(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        let setting = constants::read(CONSTANTS, Setting::of_rules(&Rules::v6_12()), given)?;
+        match setting.reruns {
+            false => Ok(setting),
+            // The end of a request runs nothing there.
+            true => Err(SettingError::Value {
+                name: "Reruns",
+                value: "TRUE".to_owned(),
+                expected: "FALSE".to_owned(),
+            }),
+        }
+    }
+
+    /// The constants in the form that [`Setting::of_run`] reads.
     pub(crate) fn constants(&self) -> Vec<(String, String)> {
-        let values = [
-            self.cpus.to_string(),
-            self.per_cpu.to_string(),
-            word(&INSERTIONS, &self.insertion),
-            word(&GATES, &self.gate),
-            flag(self.side_work == SideWork::Seen),
-            flag(self.reruns),
-            flag(self.delayed),
-        ];
-        let names = CONSTANTS.map(str::to_owned);
-        names.into_iter().zip(values).collect()
+        constants::written(CONSTANTS, self)
     }
 
     pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
         let mut constants = crate::tlc::settings(text);
-        constants.retain(|(name, _)| name != RECHECKS);
+        constants.retain(|(name, _)| name != "Rechecks");
         let mut setting = Setting::of_constants(&constants)?;
         let has = |name: &str| text.split_whitespace().any(|word| word == name);
         if has("NoneLeft") {

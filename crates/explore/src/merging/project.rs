@@ -1,7 +1,7 @@
 //! Variables that all specifications of merging share.
 
 use super::{MergeSpec, Side, Sizes, World};
-use crate::spec::flag;
+use blkmq::schedule::view::flag;
 
 /// The number from 1; 0 is none.
 pub(crate) fn number(of: Option<u8>) -> u8 {

@@ -3,12 +3,13 @@
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
-    AfterRefusal, AskAfter, BioPlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules, RunAll,
-    TagWait, WaitEntry, WaitRetry, WaitingItem, WokenRun,
+    AfterRefusal, AskAfter, BioPlug, Recheck, Restart, RestartRule, Rules, TagWait, WaitEntry,
+    WokenRun,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
-use crate::spec::{Constants, SettingError, flag, word};
+use crate::spec::SettingError;
+use crate::spec::constants::{self, Constant, Name};
 
 /// The most requests of a configuration.
 pub(super) const REQUESTS_MAX: usize = 8;
@@ -17,24 +18,6 @@ pub(super) const HCTXS_MAX: usize = 8;
 
 /// Ticks a second; no tick passes.
 const HZ: u32 = 250;
-
-const CONSTANTS: [&str; 15] = [
-    "Requests",
-    "Queues",
-    "Hctxs",
-    "Contexts",
-    "Tags",
-    "Limit",
-    "RestartRule",
-    "Policy",
-    "WaitRule",
-    "EntryRule",
-    "Recheck",
-    "WokenRun",
-    "MarkSplit",
-    "DriverReruns",
-    "LowestFirst",
-];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -45,7 +28,7 @@ pub struct Setting {
     pub hctxs: u8,
     pub contexts: u8,
     /// Driver tags of each map.
-    pub tags: u32,
+    pub tags: u8,
     /// Requests that the device holds at once; 0: any number.
     pub limit: u8,
     pub restart: Restart,
@@ -60,102 +43,82 @@ pub struct Setting {
     pub judges_end: bool,
 }
 
-const RULES: [(&str, RestartRule); 6] = [
-    ("\"R0\"", RestartRule::SameQueue),
-    ("\"R1\"", RestartRule::RoundRobin),
-    ("\"R2\"", RestartRule::QueueCount),
-    ("\"R2p\"", RestartRule::MapCount),
-    ("\"R4\"", RestartRule::Own),
-    ("\"all\"", RestartRule::WholeSet),
+/// The constants of the specification, and the rule or size that each one is.
+const CONSTANTS: &[Constant<Setting>] = &[
+    Name("Requests").set(REQUESTS_MAX as u8, |s| &mut s.requests),
+    Name("Queues").number(1, |_| HCTXS_MAX as u8, |s| &mut s.queues),
+    Name("Hctxs").number(1, |s| HCTXS_MAX as u8 / s.queues, |s| &mut s.hctxs),
+    Name("Contexts").number(1, |_| 4, |s| &mut s.contexts),
+    Name("Tags").number(1, |_| 8, |s| &mut s.tags),
+    Name("Limit").number(0, |_| 8, |s| &mut s.limit),
+    Name("RestartRule").word(&[
+        ("R0", |s| s.restart.rule = RestartRule::SameQueue),
+        ("R1", |s| s.restart.rule = RestartRule::RoundRobin),
+        ("R2", |s| s.restart.rule = RestartRule::QueueCount),
+        ("R2p", |s| s.restart.rule = RestartRule::MapCount),
+        ("R4", |s| s.restart.rule = RestartRule::Own),
+        ("all", |s| s.restart.rule = RestartRule::WholeSet),
+    ]),
+    Name("Policy").word(&[
+        ("strict", |s| s.restart.ask = AskAfter::Never),
+        ("rc4", |s| s.restart.ask = AskAfter::NoneIssued),
+        ("later", |s| s.restart.ask = AskAfter::SomeIssued),
+    ]),
+    Name("WaitRule").word(&[
+        ("none", |s| s.restart.wait = TagWait::Nowhere),
+        ("one", |s| s.restart.wait = TagWait::WakeOne),
+        ("all", |s| s.restart.wait = TagWait::WakeAll),
+    ]),
+    Name("EntryRule").word(&[
+        ("kept", |s| s.restart.entry = WaitEntry::Kept),
+        ("second", |s| s.restart.entry = WaitEntry::SecondAttempt),
+        ("any", |s| s.restart.entry = WaitEntry::AnyAttempt),
+    ]),
+    Name("Recheck").word(&[
+        ("4.14", |s| s.restart.recheck = Recheck::Unpromised),
+        ("4.15", |s| s.restart.recheck = Recheck::LeftWaitQueue),
+    ]),
+    Name("WokenRun").word(&[
+        ("always", |s| s.restart.woken = WokenRun::Always),
+        ("needed", |s| s.restart.woken = WokenRun::IfNeeded),
+    ]),
+    Name("MarkSplit").flag(|s, on| s.mark_split = on),
+    Name("DriverReruns").flag(|s, on| s.driver_reruns = on),
+    Name("LowestFirst").flag(|s, on| s.lowest_first = on),
 ];
-const POLICIES: [(&str, AskAfter); 3] = [
-    ("\"strict\"", AskAfter::Never),
-    ("\"rc4\"", AskAfter::NoneIssued),
-    ("\"later\"", AskAfter::SomeIssued),
-];
-const WAITS: [(&str, TagWait); 3] = [
-    ("\"none\"", TagWait::Nowhere),
-    ("\"one\"", TagWait::WakeOne),
-    ("\"all\"", TagWait::WakeAll),
-];
-const ENTRIES: [(&str, WaitEntry); 3] = [
-    ("\"kept\"", WaitEntry::Kept),
-    ("\"second\"", WaitEntry::SecondAttempt),
-    ("\"any\"", WaitEntry::AnyAttempt),
-];
-const RECHECKS: [(&str, Recheck); 2] = [
-    ("\"4.14\"", Recheck::Unpromised),
-    ("\"4.15\"", Recheck::LeftWaitQueue),
-];
-const WOKEN: [(&str, WokenRun); 2] = [
-    ("\"always\"", WokenRun::Always),
-    ("\"needed\"", WokenRun::IfNeeded),
-];
-
-/// The restart rule that the constants name.
-fn restart(c: &Constants<'_>) -> Result<Restart, SettingError> {
-    Ok(Restart {
-        name: "specified",
-        after_refusal: AfterRefusal::Delay,
-        rule: c.choice("RestartRule", &RULES)?,
-        ask: c.choice("Policy", &POLICIES)?,
-        recheck: c.choice("Recheck", &RECHECKS)?,
-        woken: c.choice("WokenRun", &WOKEN)?,
-        wait: c.choice("WaitRule", &WAITS)?,
-        entry: c.choice("EntryRule", &ENTRIES)?,
-        retry: WaitRetry::Unlocked,
-        put_back: PutBack::Head,
-        run_all: RunAll::Every,
-        waiting_item: WaitingItem::Stays,
-        pull: Pull::One,
-    })
-}
 
 impl Setting {
-    /// Reads the constants of a configuration or of a schedule.
-    pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        let c = Constants::among(constants, &CONSTANTS)?;
-        let restart = restart(&c)?;
-        let queues = c.number("Queues", 1, HCTXS_MAX as u8)?;
-        Ok(Setting {
-            requests: c.set("Requests", REQUESTS_MAX)?,
-            queues,
-            hctxs: c.number("Hctxs", 1, HCTXS_MAX as u8 / queues)?,
-            contexts: c.number("Contexts", 1, 4)?,
-            tags: u32::from(c.number("Tags", 1, 8)?),
-            limit: c.number("Limit", 0, 8)?,
+    /// The setting of a run under this rule, but for sizes.
+    pub(crate) fn of_rule(restart: Restart) -> Setting {
+        Setting {
+            requests: 1,
+            queues: 1,
+            hctxs: 1,
+            contexts: 1,
+            tags: 1,
+            limit: 0,
             restart,
-            mark_split: c.flag("MarkSplit")?,
-            driver_reruns: c.flag("DriverReruns")?,
-            lowest_first: c.flag("LowestFirst")?,
+            mark_split: restart.rule.counts(),
+            driver_reruns: false,
+            lowest_first: false,
             symmetry: false,
             judges_end: false,
-        })
+        }
+    }
+
+    /// Reads the constants of a configuration or of a schedule.
+    pub(super) fn of_constants(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        let restart = Restart {
+            name: "specified",
+            after_refusal: AfterRefusal::Delay,
+            ..Restart::V4_14
+        };
+        constants::read(CONSTANTS, Setting::of_rule(restart), given)
     }
 
     /// The constants in the form that [`Setting::of_constants`] reads.
     pub(crate) fn constants(&self) -> Vec<(String, String)> {
-        let requests: Vec<String> = (1..=self.requests).map(|r| r.to_string()).collect();
-        let restart = &self.restart;
-        let values = [
-            format!("{{{}}}", requests.join(", ")),
-            self.queues.to_string(),
-            self.hctxs.to_string(),
-            self.contexts.to_string(),
-            self.tags.to_string(),
-            self.limit.to_string(),
-            word(&RULES, &restart.rule),
-            word(&POLICIES, &restart.ask),
-            word(&WAITS, &restart.wait),
-            word(&ENTRIES, &restart.entry),
-            word(&RECHECKS, &restart.recheck),
-            word(&WOKEN, &restart.woken),
-            flag(self.mark_split),
-            flag(self.driver_reruns),
-            flag(self.lowest_first),
-        ];
-        let names = CONSTANTS.map(str::to_owned);
-        names.into_iter().zip(values).collect()
+        constants::written(CONSTANTS, self)
     }
 
     pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
@@ -176,7 +139,7 @@ impl Setting {
         let queue = QueueConfig {
             settings: QueueSettings::plain(rules, scheduler, nr_requests),
             tags: TagSetConfig {
-                queue_depth: self.tags,
+                queue_depth: self.tags.into(),
                 counts: HctxCounts {
                     default: u16::from(self.hctxs),
                     read: 0,

@@ -4,7 +4,7 @@ use blkmq::elevator::Elevator;
 use blkmq::elevator::bfq::{CreationOutcome, MergeEvent, MergeRecord as BfqEvent, SeenQueue};
 use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
-use blkmq::rules::StableMerge;
+use blkmq::rules::{FairQueueing, StableMerge};
 
 use super::merging::{MergeEvents, QUEUE};
 use super::schedule_writer::{Of, ScheduleWriter, Seen};
@@ -29,8 +29,7 @@ struct Named {
 /// BFQ's queues as the recorder sees them.
 #[derive(Debug)]
 pub(crate) struct BfqMerges {
-    chain_to_tail: bool,
-    puts_candidate: bool,
+    rules: FairQueueing,
     groups: usize,
     queues: Vec<Named>,
     /// The result of the creation that is under way.
@@ -74,8 +73,7 @@ impl MergeEvents for BfqMerges {
         }
         shared.policy.adjust(|bfq| bfq.merge_events.enable());
         Ok(BfqMerges {
-            chain_to_tail: rules.chain_to_tail,
-            puts_candidate: rules.puts_candidate,
+            rules: *rules,
             groups: q.settings.submitters.groups.len(),
             queues: Vec::new(),
             fate: None,
@@ -141,22 +139,11 @@ impl MergeEvents for BfqMerges {
         Ok(())
     }
 
-    fn constants(&self) -> Vec<(&'static str, String)> {
+    fn constants(&self) -> Vec<(String, String)> {
         let setting = Setting {
-            processes: 1,
-            queues: 1,
-            requests: 1,
-            groups: self.groups as u8,
             later: !self.early,
             early: self.early,
-            chain_to_tail: self.chain_to_tail,
-            puts_replaced: self.puts_candidate,
-            notes_short: false,
-            idle_close: true,
-            carries: true,
-            only_specified: false,
-            judged: 0,
-            wrong: None,
+            ..Setting::of_rules(&self.rules)
         };
         let mut constants = setting.rule_constants();
         // A run may have more groups than are explored.

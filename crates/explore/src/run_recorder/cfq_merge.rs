@@ -114,7 +114,7 @@ impl MergeEvents for CfqMerges {
         Ok(())
     }
 
-    fn constants(&self) -> Vec<(&'static str, String)> {
+    fn constants(&self) -> Vec<(String, String)> {
         let setting = Setting::of_rules(&self.rules, self.shared.is_some());
         setting.rule_constants()
     }

@@ -36,7 +36,7 @@ pub(super) trait MergeEvents: Debug + Sized + 'static {
     /// Writes the event's step, if it has one. An error if the specification has no such step.
     fn note(&mut self, event: &Self::Event, out: &mut ScheduleWriter) -> Result<(), &'static str>;
     /// The specification's constants, but for sizes.
-    fn constants(&self) -> Vec<(&'static str, String)>;
+    fn constants(&self) -> Vec<(String, String)>;
 }
 
 /// A recorder, if the scheduler of this block layer merges queues.

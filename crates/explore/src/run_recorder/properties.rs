@@ -3,7 +3,6 @@
 
 use blkmq::schedule::Schedule;
 
-use crate::merging::MergeSpec;
 use crate::spec::{SettingError, Specification};
 use crate::{bfq_merge, cfq_merge, dispatch, restart};
 
@@ -12,39 +11,38 @@ pub(super) const PROCESSES_MAX: u32 = 64;
 /// The most queues that the processes of a run create.
 pub(super) const QUEUES_MAX: u32 = 256;
 
-/// Constants that may be larger in runs.
-const SIZES: [(&str, u32); 4] = [
+/// Sizes whose limit is another one in runs.
+const OF_MERGES: &[(&str, u32)] = &[
     ("Processes", PROCESSES_MAX),
     ("Queues", QUEUES_MAX),
     ("Requests", u32::MAX),
     ("Groups", 1 << 16),
 ];
+const OF_DISPATCH: &[(&str, u32)] = &[("Cpus", 64), ("PerCpu", 192)];
+const OF_RESTART: &[(&str, u32)] = &[("Hctxs", 1)];
 
 /// The properties that a run of the simulator is checked for.
 ///
 /// # Errors
 /// If its constants are not those of its specification.
 pub fn properties_of_run(schedule: &Schedule) -> Result<&'static [&'static str], String> {
-    let wrong = |error: SettingError| error.to_string();
-    match schedule.spec.as_str() {
-        cfq_merge::RUNS => properties::<cfq_merge::Setting>(schedule).map_err(wrong),
-        bfq_merge::RUNS => properties::<bfq_merge::Setting>(schedule).map_err(wrong),
-        restart::RUNS => {
-            let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
-            let beyond = setting.beyond("").map(str::to_owned);
-            beyond.map_or(Ok(restart::Setting::PROPERTIES), Err)
-        }
-        dispatch::RUNS => {
-            dispatch::Setting::check_run(&schedule.settings).map_err(wrong)?;
-            Ok(dispatch::Setting::PROPERTIES)
-        }
-        other => Err(format!("spec {other}: no run of the simulator is of it")),
-    }
+    let properties = match schedule.spec.as_str() {
+        cfq_merge::RUNS => properties(schedule, OF_MERGES, cfq_merge::Setting::parse),
+        bfq_merge::RUNS => properties(schedule, OF_MERGES, bfq_merge::Setting::parse),
+        restart::RUNS => properties(schedule, OF_RESTART, restart::Setting::parse),
+        dispatch::RUNS => properties(schedule, OF_DISPATCH, dispatch::Setting::of_run),
+        other => return Err(format!("spec {other}: no run of the simulator is of it")),
+    };
+    properties.map_err(|error| error.to_string())
 }
 
-fn properties<S: MergeSpec>(schedule: &Schedule) -> Result<&'static [&'static str], SettingError> {
+fn properties<S: Specification>(
+    schedule: &Schedule,
+    sizes: &[(&'static str, u32)],
+    read: impl Fn(&[(String, String)]) -> Result<S, SettingError>,
+) -> Result<&'static [&'static str], SettingError> {
     let mut constants = schedule.settings.clone();
-    for (name, most) in SIZES {
+    for &(name, most) in sizes {
         let Some((_, value)) = constants.iter_mut().find(|(known, _)| known == name) else {
             continue;
         };
@@ -60,6 +58,5 @@ fn properties<S: MergeSpec>(schedule: &Schedule) -> Result<&'static [&'static st
         }
         "1".clone_into(value);
     }
-    S::of_constants(&constants)?;
-    Ok(S::INVARIANTS)
+    read(&constants).map(|_| S::PROPERTIES)
 }

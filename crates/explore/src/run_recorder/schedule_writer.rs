@@ -154,7 +154,7 @@ impl ScheduleWriter {
     pub(super) fn schedule(
         &self,
         (spec, variant): (&str, &str),
-        rules: Vec<(&'static str, String)>,
+        rules: Vec<(String, String)>,
     ) -> Schedule {
         let most = self.requests.iter().max().copied().unwrap_or(0).max(1);
         let sizes = [
@@ -163,9 +163,6 @@ impl ScheduleWriter {
             ("Requests", most as usize),
         ];
         let sizes = sizes.map(|(name, size)| (name.to_owned(), size.to_string()));
-        let rules = rules
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value));
         let record = [("Record".to_owned(), view::flag(true))];
         Schedule {
             spec: format!("{spec}Runs"),

@@ -5,12 +5,12 @@ use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::list::QueueList;
 use blkmq::queue::BlkMq;
 use blkmq::request::{Place, RequestPool};
-use blkmq::rules::{EmptyRun, Fix, Insertion, Pull, SideWork};
+use blkmq::rules::{Insertion, SideWork};
 use blkmq::schedule::view::{self, DISPATCH as OBSERVED};
 use blkmq::schedule::{Argument, Schedule, Step};
 
 use super::{Dispatch, QUEUE, REQUESTS_MAX};
-use crate::dispatch::{Judged, RECHECKS, RUNS, Setting, deadline};
+use crate::dispatch::{RUNS, Setting, deadline};
 use crate::run_recorder::names::Names;
 use crate::run_recorder::{Event, first_missing};
 
@@ -161,20 +161,13 @@ fn step(event: &Event<Of>) -> Step {
 }
 
 fn constants(of: &Dispatch, mq: &BlkMq) -> Vec<(String, String)> {
-    let rules = &mq.queue(QUEUE).settings.rules;
     let requests = of.names.most.clamp(1, REQUESTS_MAX);
     let setting = Setting {
         cpus: of.cpus as u8,
         per_cpu: requests.div_ceil(of.cpus) as u8,
-        insertion: rules.series.insertion,
-        gate: rules.series.dispatch,
-        side_work: rules.series.side_work,
-        reruns: false,
-        delayed: rules.restart.pull == Pull::Batch && rules.fixes.has(Fix::DelayRun),
-        judged: Judged::Stall,
+        ..Setting::of_rules(&mq.queue(QUEUE).settings.rules)
     };
-    let rechecks = rules.empty_run == EmptyRun::RecheckUnderQueueLock;
-    let more = [(RECHECKS, rechecks), ("Record", true)];
-    let more = more.map(|(name, value)| (name.to_owned(), view::flag(value)));
-    setting.constants().into_iter().chain(more).collect()
+    let mut constants = setting.constants();
+    constants.push(("Record".to_owned(), view::flag(true)));
+    constants
 }

@@ -213,20 +213,12 @@ fn step(of: &Restart, event: &Event<Of>, context: u32) -> Step {
 }
 
 fn constants(of: &Restart, mq: &BlkMq, contexts: u32) -> Vec<(String, String)> {
-    let restart = mq.queue(QueueId(0)).settings.rules.restart;
     let setting = Setting {
         requests: of.names.most.max(1) as u8,
         queues: of.items.len() as u8,
-        hctxs: 1,
         contexts: contexts as u8,
-        tags: mq.sets[0].queue_depth,
-        limit: 0,
-        restart,
-        mark_split: restart.rule.counts(),
-        driver_reruns: false,
-        lowest_first: false,
-        symmetry: false,
-        judges_end: false,
+        tags: mq.sets[0].queue_depth as u8,
+        ..Setting::of_rule(mq.queue(QueueId(0)).settings.rules.restart)
     };
     let mut constants = setting.constants();
     constants.push(("Record".to_owned(), view::flag(true)));
