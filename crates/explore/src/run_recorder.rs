@@ -14,22 +14,18 @@ mod merging;
 mod names;
 mod properties;
 mod restart;
-mod schedule_writer;
+mod step_log;
 
 use blkmq::drive::{Follower, Ran};
 use blkmq::env::Cpu;
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{HctxId, QueueId};
-use blkmq::schedule::{Schedule, Step};
+use blkmq::schedule::{Schedule, view};
 
 pub use properties::properties_of_run;
-
-/// The most steps of a schedule, to bound its memory.
-pub const STEPS_MAX: usize = 100_000;
-
-/// Why a longer run is refused.
-const TOO_LONG: &str = "more than 100000 steps; a shorter run can be followed (job.runtime)";
+pub use step_log::STEPS_MAX;
+use step_log::{StepLog, Value, number};
 
 /// The hctx of each queue that has requests.
 const FOLLOWED: HctxId = HctxId(0);
@@ -38,10 +34,33 @@ const FOLLOWED: HctxId = HctxId(0);
 #[derive(Debug)]
 pub struct Recording(Box<dyn Recorder>);
 
-trait Recorder: Follower {
-    /// The schedule of the whole run; `stalled`: the run ended in a stall. An error if something
-    /// happened that the specification does not have.
-    fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String>;
+/// What the steps of one specification are in a run.
+trait Recorder: core::fmt::Debug {
+    fn log(&mut self) -> &mut StepLog;
+    /// Completes the last step: the last label and its effects are complete.
+    fn settle(&mut self, mq: &BlkMq);
+    /// A label has run.
+    fn ran(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu);
+    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
+    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
+    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
+    /// Decides what only the whole run shows of its steps, and returns the constants.
+    fn end(&mut self, mq: &BlkMq) -> Result<Vec<(String, String)>, String>;
+    /// The result that the run shows; `stalled`: it ended in a stall.
+    fn shows(&self, stalled: bool) -> &'static str {
+        match stalled {
+            true => "NoStall violated",
+            false => "NeverAllDone violated",
+        }
+    }
+    /// A value as TLC prints it.
+    fn text(&self, value: &Value) -> String {
+        let Value::Text(text) = value else {
+            unreachable!("{value:?}: only merges have numbers");
+        };
+        text.clone()
+    }
 }
 
 impl Recording {
@@ -61,28 +80,52 @@ impl Recording {
         }
     }
 
+    /// The recorder, unless the run was refused.
+    fn active(&mut self) -> Option<&mut dyn Recorder> {
+        let refused = self.0.log().refused.is_some();
+        (!refused).then_some(&mut *self.0)
+    }
+
     /// The schedule of the whole run; `stalled`: the run ended in a stall. An error if something
     /// happened that the specification does not have.
     pub fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
-        self.0.schedule(mq, stalled)
+        if let Some(recorder) = self.active() {
+            recorder.settle(mq);
+        }
+        if let Some(why) = &self.0.log().refused {
+            return Err(why.clone());
+        }
+        let mut settings = self.0.end(mq)?;
+        settings.push(("Record".to_owned(), view::flag(true)));
+        let shows = self.0.shows(stalled);
+        let log = core::mem::take(self.0.log());
+        Ok(log.schedule(shows, settings, |value| self.0.text(value)))
     }
 }
 
 impl Follower for Recording {
-    fn before(&mut self, mq: &BlkMq, frame: &Frame) {
-        self.0.before(mq, frame);
+    fn before(&mut self, mq: &BlkMq, _frame: &Frame) {
+        if let Some(recorder) = self.active() {
+            recorder.settle(mq);
+        }
     }
 
     fn after(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
-        self.0.after(mq, ran, cpu);
+        if let Some(recorder) = self.active() {
+            recorder.ran(mq, ran, cpu);
+        }
     }
 
     fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
-        self.0.granted(mq, context, lock);
+        if let Some(recorder) = self.active() {
+            recorder.granted(mq, context, lock);
+        }
     }
 
     fn contended(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
-        self.0.contended(mq, context, lock);
+        if let Some(recorder) = self.active() {
+            recorder.contended(mq, context, lock);
+        }
     }
 
     fn item_queued(&mut self, queue: QueueId, delayed: bool) {
@@ -91,115 +134,6 @@ impl Follower for Recording {
 
     fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId) {
         self.0.item_begins(mq, context, queue);
-    }
-}
-
-/// A step made of one or more labels. `O`: its arguments, as far as they are known.
-#[derive(Clone, Debug)]
-struct Event<O> {
-    action: &'static str,
-    of: O,
-    /// Values of the observed variables after the step.
-    seen: Vec<String>,
-}
-
-/// The steps of a run so far.
-#[derive(Debug)]
-struct StepLog<O> {
-    name: String,
-    events: Vec<Event<O>>,
-    /// The values of the last event are still to be read.
-    open: bool,
-    seen: Vec<String>,
-    refused: Option<String>,
-}
-
-impl<O> StepLog<O> {
-    fn new(name: &str, first: Vec<String>) -> StepLog<O> {
-        StepLog {
-            name: name.to_owned(),
-            events: Vec::new(),
-            open: false,
-            seen: first,
-            refused: None,
-        }
-    }
-
-    fn refuse(&mut self, why: &str) {
-        self.refused.get_or_insert_with(|| why.to_owned());
-        self.events = Vec::new();
-    }
-
-    fn is_refused(&self) -> bool {
-        self.refused.is_some()
-    }
-
-    /// Of several steps in one label only the last changes variables.
-    fn push(&mut self, action: &'static str, of: O) {
-        if core::mem::replace(&mut self.open, true)
-            && let Some(last) = self.events.last_mut()
-        {
-            last.seen.clone_from(&self.seen);
-        }
-        if self.events.len() == STEPS_MAX {
-            return self.refuse(TOO_LONG);
-        }
-        let seen = Vec::new();
-        self.events.push(Event { action, of, seen });
-    }
-
-    /// Completes the last step, before a label or the grant of a lock.
-    fn settle(&mut self, look: impl FnOnce() -> Result<Vec<String>, &'static str>) {
-        if self.is_refused() || !core::mem::take(&mut self.open) {
-            return;
-        }
-        match look() {
-            Ok(seen) => {
-                if let Some(event) = self.events.last_mut() {
-                    event.seen.clone_from(&seen);
-                }
-                self.seen = seen;
-            }
-            Err(why) => self.refuse(why),
-        }
-    }
-
-    /// An error if the run was refused.
-    fn check(&self) -> Result<(), String> {
-        self.refused.clone().map_or(Ok(()), Err)
-    }
-
-    /// The schedule of these steps, with what each changed of `names`; `first`: the values before
-    /// all steps.
-    fn write(
-        &self,
-        (spec, names): (&str, &[&str]),
-        (first, steps): (Vec<String>, Vec<(Step, Vec<String>)>),
-        settings: Vec<(String, String)>,
-        stalled: bool,
-    ) -> Schedule {
-        let mut before = first;
-        let changed = steps.into_iter().map(|(mut step, seen)| {
-            for ((name, old), new) in names.iter().zip(&before).zip(&seen) {
-                if old != new {
-                    step.observed.push(((*name).to_owned(), new.clone()));
-                }
-            }
-            before = seen;
-            step
-        });
-        Schedule {
-            spec: spec.to_owned(),
-            variant: self.name.clone(),
-            shows: match stalled {
-                true => "NoStall violated",
-                false => "NeverAllDone violated",
-            }
-            .to_owned(),
-            steps: changed.collect(),
-            settings,
-            repeats_from: None,
-        }
     }
 }
 

@@ -6,9 +6,9 @@ use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
 use blkmq::rules::{FairQueueing, StableMerge};
 
-use super::merging::{MergeEvents, QUEUE};
-use super::schedule_writer::{Of, ScheduleWriter, Seen};
-use crate::bfq_merge::Setting;
+use super::merging::{MergeEvents, QUEUE, Steps};
+use super::step_log::{Of, Value};
+use crate::bfq_merge::{RUNS, Setting};
 
 /// A planned merge that no process has followed yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +45,18 @@ pub(crate) struct BfqMerges {
 
 impl MergeEvents for BfqMerges {
     type Event = BfqEvent;
-    const SPEC: &'static str = "BfqMerge";
+    const SPEC: (&'static str, &'static str) = ("BfqMerge", RUNS);
+    const VARIABLES: &'static [(&'static str, Of)] = &[
+        ("slot", Of::Process),
+        ("candidate", Of::Process),
+        ("born", Of::All),
+        ("ref", Of::Queue),
+        ("stable", Of::Queue),
+        ("new", Of::Queue),
+        ("io", Of::Queue),
+        ("owner", Of::Queue),
+        ("created", Of::Group),
+    ];
 
     fn is_there(mq: &BlkMq) -> bool {
         matches!(mq.queue(QUEUE).elevator, Elevator::Bfq(_))
@@ -91,7 +102,7 @@ impl MergeEvents for BfqMerges {
         shared.policy.adjust(|bfq| bfq.merge_events.take())
     }
 
-    fn note(&mut self, event: &BfqEvent, out: &mut ScheduleWriter) -> Result<(), &'static str> {
+    fn note(&mut self, event: &BfqEvent, out: &mut Steps) -> Result<(), &'static str> {
         match event.what {
             MergeEvent::CreationDecided(created) => self.fate = Some(created),
             MergeEvent::Planned(_, close) => self.plan = Some(Plan::Close(close)),
@@ -101,12 +112,12 @@ impl MergeEvents for BfqMerges {
                 if self.is_numbered(event, q) {
                     let number = out.number_of(process);
                     out.submits(number);
-                    self.push("Submit", vec![("process", number)], event, out);
+                    self.push("Submit", &[("process", number)], event, out);
                 }
             }
             MergeEvent::Put(q) => {
                 if let Some(queue) = self.number(q) {
-                    self.push("Complete", vec![("queue", queue)], event, out);
+                    self.push("Complete", &[("queue", queue)], event, out);
                 }
             }
             MergeEvent::GaveUp(process) => self.of_process("Abort", process, event, out),
@@ -120,7 +131,7 @@ impl MergeEvents for BfqMerges {
                 }
                 let queue = self.number(q).expect("it is a process's queue");
                 let process = out.number_of(process);
-                let arguments = vec![("process", process), ("queue", queue)];
+                let arguments = &[("process", process), ("queue", queue)];
                 self.push("Carry", arguments, event, out);
             }
             MergeEvent::Left(process) => {
@@ -131,7 +142,7 @@ impl MergeEvents for BfqMerges {
             MergeEvent::Exited(process) => {
                 if let Some(number) = out.exits(process) {
                     self.moved.retain(|&(moved, _)| moved != number);
-                    self.push("Exit", vec![("process", number)], event, out);
+                    self.push("Exit", &[("process", number)], event, out);
                 }
             }
             MergeEvent::Moved(process, group) => self.moves(process, group, event, out),
@@ -150,6 +161,10 @@ impl MergeEvents for BfqMerges {
         constants[0].1 = self.groups.to_string();
         constants
     }
+
+    fn groups(&self) -> usize {
+        self.groups
+    }
 }
 
 impl BfqMerges {
@@ -158,7 +173,7 @@ impl BfqMerges {
         &mut self,
         process: IoContextId,
         event: &BfqEvent,
-        out: &mut ScheduleWriter,
+        out: &mut Steps,
     ) -> Result<(), &'static str> {
         let fate = self.fate.take().expect("its creation was recorded before");
         self.plan = None;
@@ -186,7 +201,7 @@ impl BfqMerges {
     }
 
     /// A queue was created; none: it is already freed.
-    fn born(&mut self, place: Option<u32>, out: &mut ScheduleWriter) {
+    fn born(&mut self, place: Option<u32>, out: &mut Steps) {
         out.born += 1;
         self.queues.push(Named {
             place: place.unwrap_or(u32::MAX),
@@ -195,26 +210,20 @@ impl BfqMerges {
     }
 
     /// A process changed to the queue that `new_bfqq` names.
-    fn went(&mut self, process: IoContextId, event: &BfqEvent, out: &mut ScheduleWriter) {
+    fn went(&mut self, process: IoContextId, event: &BfqEvent, out: &mut Steps) {
         match self.plan.take() {
             None => self.of_process("Redirect", process, event, out),
             Some(Plan::Later) => self.of_process("MergeLater", process, event, out),
             Some(Plan::Close(close)) => {
                 let close = self.number(close).expect("it is a process's queue");
                 let process = out.number_of(process);
-                let arguments = vec![("process", process), ("close", close)];
+                let arguments = &[("process", process), ("close", close)];
                 self.push("Merge", arguments, event, out);
             }
         }
     }
 
-    fn moves(
-        &mut self,
-        process: IoContextId,
-        group: u16,
-        event: &BfqEvent,
-        out: &mut ScheduleWriter,
-    ) {
+    fn moves(&mut self, process: IoContextId, group: u16, event: &BfqEvent, out: &mut Steps) {
         let number = out.known(process);
         let before = self.moved.iter().find(|&&(moved, _)| Some(moved) == number);
         if before.map_or(0, |&(_, group)| group) == group {
@@ -223,7 +232,7 @@ impl BfqMerges {
         let number = out.number_of(process);
         self.moved.retain(|&(moved, _)| moved != number);
         self.moved.push((number, group));
-        let arguments = vec![("process", number), ("group", i32::from(group) + 1)];
+        let arguments = &[("process", number), ("group", i32::from(group) + 1)];
         self.push("Move", arguments, event, out);
     }
 
@@ -245,10 +254,10 @@ impl BfqMerges {
         action: &'static str,
         process: IoContextId,
         event: &BfqEvent,
-        out: &mut ScheduleWriter,
+        out: &mut Steps,
     ) {
         let number = out.number_of(process);
-        self.push(action, vec![("process", number)], event, out);
+        self.push(action, &[("process", number)], event, out);
     }
 
     /// A live queue of a process, by its number.
@@ -275,38 +284,36 @@ impl BfqMerges {
     fn push(
         &mut self,
         action: &'static str,
-        arguments: Vec<(&'static str, i32)>,
+        arguments: &[(&'static str, i32)],
         event: &BfqEvent,
-        out: &mut ScheduleWriter,
+        out: &mut Steps,
     ) {
         self.follow_plans(event);
         let numbered = |place: Option<u32>| place.and_then(|p| self.number(p)).unwrap_or(0);
-        let of_process = |name, place: &dyn Fn(IoContextId) -> Option<u32>| {
+        let of_process = |place: &dyn Fn(IoContextId) -> Option<u32>| {
             let values = out.of_processes(|process| numbered(place(process)));
-            Seen::new(name, Of::Process, values)
+            Value::Numbers(Of::Process, values, 0)
         };
-        let of_queues = |name, value: &dyn Fn(usize, &SeenQueue) -> i32| {
+        let of_queues = |value: &dyn Fn(usize, &SeenQueue) -> i32| {
             let each = 0..self.queues.len();
             let values = each.map(|at| self.seen(event, at).map_or(0, |seen| value(at, seen)));
-            Seen::new(name, Of::Queue, values.collect())
+            Value::Numbers(Of::Queue, values.collect(), 0)
         };
         let process = |process: IoContextId| event.processes.get(process.0 as usize);
-        let created = event.created.iter().map(|&place| numbered(place)).collect();
+        let created = event.created.iter().map(|&place| numbered(place));
         let seen = vec![
-            of_process("slot", &|p| process(p)?.slot),
-            of_process("candidate", &|p| process(p)?.candidate),
-            Seen::new("born", Of::All, vec![self.queues.len() as i32]),
-            of_queues("ref", &|_, seen| seen.references),
-            of_queues("stable", &|_, seen| seen.stable),
-            of_queues("new", &|at, _| {
-                self.queues[at].new.map_or(0, |(_, number)| number)
-            }),
-            of_queues("io", &|_, seen| seen.requests),
-            of_queues("owner", &|_, seen| {
+            of_process(&|p| process(p)?.slot),
+            of_process(&|p| process(p)?.candidate),
+            Value::Numbers(Of::All, vec![self.queues.len() as i32], 0),
+            of_queues(&|_, seen| seen.references),
+            of_queues(&|_, seen| seen.stable),
+            of_queues(&|at, _| self.queues[at].new.map_or(0, |(_, number)| number)),
+            of_queues(&|_, seen| seen.requests),
+            of_queues(&|_, seen| {
                 let owner = seen.owner.and_then(|p| out.known(IoContextId(p)));
                 owner.unwrap_or(0)
             }),
-            Seen::new("created", Of::Group(self.groups), created),
+            Value::Numbers(Of::Group, created.collect(), 0),
         ];
         out.push(action, arguments, seen);
     }

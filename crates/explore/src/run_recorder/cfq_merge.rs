@@ -6,9 +6,9 @@ use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
 use blkmq::rules::{QueueMerge, RedirectedSlot};
 
-use super::merging::{MergeEvents, QUEUE};
-use super::schedule_writer::{Of, SHARED, ScheduleWriter, Seen};
-use crate::cfq_merge::Setting;
+use super::merging::{MergeEvents, QUEUE, SHARED, Steps};
+use super::step_log::{Of, Value};
+use crate::cfq_merge::{RUNS, Setting};
 
 /// The stage of a request that has its queue, and no reference on it yet.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,16 @@ pub(crate) struct CfqMerges {
 
 impl MergeEvents for CfqMerges {
     type Event = CfqEvent;
-    const SPEC: &'static str = "CfqMerge";
+    const SPEC: (&'static str, &'static str) = ("CfqMerge", RUNS);
+    const VARIABLES: &'static [(&'static str, Of)] = &[
+        ("slot", Of::Process),
+        ("slotAsync", Of::Process),
+        ("born", Of::All),
+        ("ref", Of::Queue),
+        ("new", Of::Queue),
+        ("io", Of::Queue),
+        ("table", Of::All),
+    ];
 
     fn is_there(mq: &BlkMq) -> bool {
         matches!(mq.queue(QUEUE).elevator, Elevator::Cfq(_))
@@ -65,7 +74,7 @@ impl MergeEvents for CfqMerges {
         shared.policy.adjust(|cfq| cfq.ties.events.take())
     }
 
-    fn note(&mut self, event: &CfqEvent, out: &mut ScheduleWriter) -> Result<(), &'static str> {
+    fn note(&mut self, event: &CfqEvent, out: &mut Steps) -> Result<(), &'static str> {
         match event.call {
             MergeCall::Find {
                 process,
@@ -89,13 +98,13 @@ impl MergeEvents for CfqMerges {
             }
             MergeCall::Release(q) => {
                 let queue = self.number(Some(q));
-                self.push("Complete", vec![("queue", queue)], event, out);
+                self.push("Complete", &[("queue", queue)], event, out);
             }
             // The exit of both queues of a process is one step.
             MergeCall::Exit { sync: false, .. } => {}
             MergeCall::Exit { process, .. } => {
                 if let Some(process) = out.exits(process) {
-                    self.push("Exit", vec![("process", process)], event, out);
+                    self.push("Exit", &[("process", process)], event, out);
                 }
             }
             MergeCall::ChangeGroup(process) => return self.regroups(process, event, out),
@@ -107,7 +116,7 @@ impl MergeEvents for CfqMerges {
             }
             MergeCall::SetUp { cur, candidate } => {
                 let of = |q| self.number(Some(q));
-                let arguments = vec![("current", of(cur)), ("close", of(candidate))];
+                let arguments = &[("current", of(cur)), ("close", of(candidate))];
                 self.push("Merge", arguments, event, out);
             }
         }
@@ -118,6 +127,10 @@ impl MergeEvents for CfqMerges {
         let setting = Setting::of_rules(&self.rules, self.shared.is_some());
         setting.rule_constants()
     }
+
+    fn groups(&self) -> usize {
+        1
+    }
 }
 
 impl CfqMerges {
@@ -127,7 +140,7 @@ impl CfqMerges {
         arriving: Arriving,
         q: QId,
         event: &CfqEvent,
-        out: &mut ScheduleWriter,
+        out: &mut Steps,
     ) -> Result<(), &'static str> {
         let Arriving {
             process,
@@ -160,7 +173,7 @@ impl CfqMerges {
             (false, _, _) if moved => "RedirectAsync",
             (false, _, _) => "SubmitAsync",
         };
-        self.push(action, vec![("process", number)], event, out);
+        self.push(action, &[("process", number)], event, out);
         let tables = event.table.iter().flatten().count();
         match tables {
             0 | 1 => Ok(()),
@@ -175,7 +188,7 @@ impl CfqMerges {
         &mut self,
         process: IoContextId,
         event: &CfqEvent,
-        out: &mut ScheduleWriter,
+        out: &mut Steps,
     ) -> Result<(), &'static str> {
         let Some(number) = out.known(process) else {
             return Ok(());
@@ -188,7 +201,7 @@ impl CfqMerges {
             );
         }
         if held("slot") {
-            self.push("Move", vec![("process", number)], event, out);
+            self.push("Move", &[("process", number)], event, out);
         }
         Ok(())
     }
@@ -205,9 +218,9 @@ impl CfqMerges {
     fn push(
         &self,
         action: &'static str,
-        arguments: Vec<(&'static str, i32)>,
+        arguments: &[(&'static str, i32)],
         event: &CfqEvent,
-        out: &mut ScheduleWriter,
+        out: &mut Steps,
     ) {
         let slot = |sync: bool| {
             out.of_processes(|process| {
@@ -216,25 +229,25 @@ impl CfqMerges {
             })
         };
         let tie = |q: QId| event.ties.get(q.0 as usize).filter(|tie| tie.live);
-        let of_queues = |name, value: &dyn Fn(&Tie) -> i32| {
+        let of_queues = |value: &dyn Fn(&Tie) -> i32| {
             let own = self.queues.iter().enumerate().map(|(at, &q)| {
                 // A reused number belongs to another queue.
                 let own = q.filter(|_| self.number(q) == at as i32 + 1);
                 own.and_then(tie).map_or(0, value)
             });
-            let mut seen = Seen::new(name, Of::Queue, own.collect());
-            seen.shared = self.shared.and_then(tie).map_or(0, value);
-            seen
+            let shared = self.shared.and_then(tie).map_or(0, value);
+            Value::Numbers(Of::Queue, own.collect(), shared)
         };
         let table = event.table.iter().flatten().next();
+        let all = |value| Value::Numbers(Of::All, vec![value], 0);
         let seen = vec![
-            Seen::new("slot", Of::Process, slot(true)),
-            Seen::new("slotAsync", Of::Process, slot(false)),
-            Seen::new("born", Of::All, vec![self.queues.len() as i32]),
-            of_queues("ref", &|tie| tie.references),
-            of_queues("new", &|tie| self.number(tie.new)),
-            of_queues("io", &|tie| tie.allocated[0] + tie.allocated[1]),
-            Seen::new("table", Of::All, vec![self.number(table.copied())]),
+            Value::Numbers(Of::Process, slot(true), 0),
+            Value::Numbers(Of::Process, slot(false), 0),
+            all(self.queues.len() as i32),
+            of_queues(&|tie| tie.references),
+            of_queues(&|tie| self.number(tie.new)),
+            of_queues(&|tie| tie.allocated[0] + tie.allocated[1]),
+            all(self.number(table.copied())),
         ];
         out.push(action, arguments, seen);
     }

@@ -6,18 +6,17 @@
 
 mod steps;
 
-use blkmq::drive::{Follower, Ran};
+use blkmq::drive::Ran;
 use blkmq::env::Cpu;
 use blkmq::path::{Frame, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Place, QueueId, RequestId};
-use blkmq::schedule::Schedule;
 use blkmq::schedule::labels::{REFUSED, Row};
+use blkmq::schedule::view::DISPATCH as OBSERVED;
 
 use super::names::Names;
-use super::{FOLLOWED, Recorder, StepLog};
-use crate::dispatch::{DD_LOCK, TABLE};
-use steps::Of;
+use super::{FOLLOWED, Recorder, StepLog, number};
+use crate::dispatch::{DD_LOCK, RUNS, Setting, TABLE};
 pub(super) use steps::outside;
 
 /// The most requests under way at once.
@@ -45,7 +44,7 @@ struct Level {
 
 #[derive(Debug)]
 pub(super) struct Dispatch {
-    log: StepLog<Of>,
+    log: StepLog,
     levels: Vec<Level>,
     names: Names,
     /// The level that has dd->lock, and its process.
@@ -66,10 +65,13 @@ impl Dispatch {
             list: Vec::new(),
         };
         let cpus = steps::cpus(mq);
+        let names = Names::new(1, REQUESTS_MAX);
+        let first = steps::look(mq, &names, (cpus, 0, false));
+        let first = first.expect("nothing waits before the run");
         Dispatch {
-            log: StepLog::new(name, steps::first(cpus)),
+            log: StepLog::new((RUNS, name), &OBSERVED, first),
             levels: levels.map(own).collect(),
-            names: Names::new(1, REQUESTS_MAX),
+            names,
             owner: None,
             side: Vec::new(),
             armed: false,
@@ -78,21 +80,7 @@ impl Dispatch {
     }
 
     fn push(&mut self, action: &'static str, process: u32) {
-        self.log.push(action, Of::Process(process));
-    }
-
-    /// Completes the last step, before a label or the grant of a lock.
-    fn settle(&mut self, mq: &BlkMq) {
-        let Dispatch {
-            log,
-            names,
-            owner,
-            armed,
-            cpus,
-            ..
-        } = self;
-        let owner = owner.map_or(0, |(_, process)| process);
-        log.settle(|| steps::look(mq, names, (*cpus, owner, *armed)));
+        self.log.push(action, [number("process", process)]);
     }
 
     fn step(
@@ -191,7 +179,10 @@ impl Dispatch {
     fn submitted(&mut self, mq: &BlkMq, process: u32, frame: &Frame) {
         for rq in to_insert(mq, frame) {
             match self.names.give(QUEUE, rq, false) {
-                Some(request) => self.log.push("Submit", Of::Submission { process, request }),
+                Some(request) => {
+                    let of = [number("process", process), number("request", request)];
+                    self.log.push("Submit", of);
+                }
                 None => {
                     let what = "more than 128 requests were under way at once";
                     return self.log.refuse(what);
@@ -224,11 +215,10 @@ impl Dispatch {
 
     /// The end of a request begins.
     fn ends(&mut self, was: &Frame) {
-        let number = was.ends().and_then(|rq| self.names.of(QUEUE, rq));
-        match number {
+        match was.ends().and_then(|rq| self.names.of(QUEUE, rq)) {
             Some(request) => {
                 self.names.done(request);
-                self.log.push("Complete", Of::Request(request));
+                self.log.push("Complete", [number("request", request)]);
             }
             None => self.log.refuse("a request ended that no step submitted"),
         }
@@ -236,20 +226,18 @@ impl Dispatch {
 }
 
 impl Recorder for Dispatch {
-    fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
-        self.settle(mq);
-        self.log.check()?;
-        Ok(steps::schedule(self, mq, stalled))
+    fn log(&mut self) -> &mut StepLog {
+        &mut self.log
     }
-}
 
-impl Follower for Dispatch {
-    fn before(&mut self, mq: &BlkMq, _frame: &Frame) {
-        self.settle(mq);
+    fn settle(&mut self, mq: &BlkMq) {
+        let owner = self.owner.map_or(0, |(_, process)| process);
+        let seen = (self.cpus, owner, self.armed);
+        self.log.settle(|| steps::look(mq, &self.names, seen));
     }
 
     fn granted(&mut self, mq: &BlkMq, level: usize, lock: LockId) {
-        if self.log.is_refused() || lock != DD_LOCK {
+        if lock != DD_LOCK {
             return;
         }
         self.settle(mq);
@@ -268,7 +256,7 @@ impl Follower for Dispatch {
 
     /// dd->lock is taken, or promised to the next CPU that waits for it.
     fn contended(&mut self, mq: &BlkMq, level: usize, lock: LockId) {
-        if self.log.is_refused() || lock != DD_LOCK {
+        if lock != DD_LOCK {
             return;
         }
         self.settle(mq);
@@ -280,11 +268,8 @@ impl Follower for Dispatch {
         }
     }
 
-    fn after(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn ran(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let Ran { who, was, is, next } = ran;
-        if self.log.is_refused() {
-            return;
-        }
         let level = who.context;
         let row = TABLE.row(was.label());
         self.step(mq, level, (was, is), (row, next), cpu);
@@ -311,7 +296,17 @@ impl Follower for Dispatch {
         self.settle(mq);
         self.armed = false;
         self.levels[context].process = self.cpus + 2;
-        self.log.push("Fire", Of::Machine);
+        self.log.push("Fire", []);
+    }
+
+    fn end(&mut self, mq: &BlkMq) -> Result<Vec<(String, String)>, String> {
+        let requests = self.names.most.clamp(1, REQUESTS_MAX);
+        let setting = Setting {
+            cpus: self.cpus as u8,
+            per_cpu: requests.div_ceil(self.cpus) as u8,
+            ..Setting::of_rules(&mq.queue(QUEUE).settings.rules)
+        };
+        Ok(setting.constants())
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod steps;
 
-use blkmq::drive::{Follower, Ran, Who};
+use blkmq::drive::{Ran, Who};
 use blkmq::env::Cpu;
 use blkmq::path::label::TagPut;
 use blkmq::path::{Call, Frame, Next, RunPath};
@@ -13,15 +13,15 @@ use blkmq::queue::BlkMq;
 use blkmq::request::{Place, QueueId, RequestPool};
 use blkmq::rules::RestartRule;
 use blkmq::sbitmap::Sbitmap;
-use blkmq::schedule::Schedule;
+use blkmq::schedule::Argument;
 use blkmq::schedule::labels::{REFUSED, Row};
 use blkmq::schedule::view::{self, RESTART as OBSERVED, View};
 
 use super::names::Names;
-use super::{FOLLOWED, Recorder, StepLog, cpus};
-use crate::restart::TABLE;
+use super::{FOLLOWED, Recorder, StepLog, Value, cpus, number};
+use crate::restart::{RUNS, TABLE};
+use steps::ToCome;
 pub(super) use steps::outside;
-use steps::{Of, ToCome};
 
 /// The most requests under way at once, as in the explorer.
 const REQUESTS_MAX: u32 = 8;
@@ -45,7 +45,7 @@ struct Run {
 
 #[derive(Debug)]
 pub(super) struct Restart {
-    log: StepLog<Of>,
+    log: StepLog,
     /// Pending runs after each step.
     to_come: Vec<ToCome>,
     levels: Vec<Level>,
@@ -79,34 +79,34 @@ impl Restart {
     pub(super) fn new(mq: &BlkMq, name: &str) -> Restart {
         let disks = mq.queues.len();
         let rule = mq.queue(QueueId(0)).settings.rules.restart.rule;
+        let names = Names::new(disks, REQUESTS_MAX);
+        let mut first = look(mq, &names).expect("nothing waits before the run");
+        let pending = steps::of_hctxs((0..disks).map(|_| view::flag(false)));
+        first[steps::PENDING] = Value::Text(pending);
         Restart {
-            log: StepLog::new(name, steps::first(mq)),
+            log: StepLog::new((RUNS, name), &OBSERVED, first),
             to_come: Vec::new(),
             levels: vec![Level::default(); cpus(mq) as usize * 3],
             items: vec![false; disks],
             runs: Vec::new(),
-            names: Names::new(disks, REQUESTS_MAX),
+            names,
             free_before: 0,
             waiting_before: 0,
             flagged: rule == RestartRule::SameQueue,
         }
     }
 
-    /// Completes the last label's step, which includes the label's effects.
-    fn settle(&mut self, mq: &BlkMq) {
-        if self.log.open && !self.log.is_refused() {
-            self.to_come.push(self.runs_to_come());
-        }
-        self.log.settle(|| look(mq, &self.names));
-        self.free_before = free_tags(mq);
-        self.waiting_before = mq.sets[0].waiting_count();
-    }
-
-    fn push(&mut self, action: &'static str, of: Of) {
+    fn push<const N: usize>(&mut self, action: &'static str, of: [(&'static str, Argument); N]) {
         if self.log.open {
             self.log.refuse("a label was two steps");
         }
         self.log.push(action, of);
+    }
+
+    /// A step of a run. The end of all decides which context runs it.
+    fn push_run(&mut self, action: &'static str, run: usize) {
+        let of = [hctx_of(self.runs[run].queue), number(CONTEXT, run as u32)];
+        self.push(action, of);
     }
 
     /// A request was inserted into a shared list.
@@ -136,7 +136,7 @@ impl Restart {
             let what = "more than 8 requests were under way at once";
             return self.log.refuse(what);
         };
-        self.push(action, Of::Insertion { request, queue });
+        self.push(action, [number("request", request), hctx_of(queue)]);
         self.levels[who.context].owes.push(queue);
     }
 
@@ -159,22 +159,21 @@ impl Restart {
     ) {
         let queue = Frame::Run(*before).queue();
         let run = self.run_of(who, queue);
-        let of = Of::Run(run);
         let step = row.step.unwrap_or_default();
         let shown = row.shown.unwrap_or_default();
         match shown {
-            "looks-dispatch" if after.shown == Some("looks-work") => self.push("Look", of),
-            "looks-work" if next == Next::Done => self.push("LookEnd", of),
+            "looks-dispatch" if after.shown == Some("looks-work") => self.push_run("Look", run),
+            "looks-work" if next == Next::Done => self.push_run("LookEnd", run),
             "peeks-dispatch" if after.shown != Some("takes-dispatch") => self.starts(run),
             "takes-dispatch" => self.starts(run),
-            "step" => self.push(step, of),
-            "tries" => self.tried(mq, before, (step, of), after == row),
-            "ahead" if free_tags(mq) < self.free_before => self.push(step, of),
-            "has-work" if after.shown != Some("picks") => self.push(step, of),
+            "step" => self.push_run(step, run),
+            "tries" => self.tried(mq, before, (step, run), after == row),
+            "ahead" if free_tags(mq) < self.free_before => self.push_run(step, run),
+            "has-work" if after.shown != Some("picks") => self.push_run(step, run),
             "picks" => {
                 let picked = path.owned().list.first();
                 self.names.picked(queue, picked);
-                self.push(step, of);
+                self.push_run(step, run);
             }
             _ => {}
         }
@@ -192,7 +191,7 @@ impl Restart {
 
     fn starts(&mut self, run: usize) {
         self.runs[run].started = true;
-        self.push("Start", Of::Run(run));
+        self.push_run("Start", run);
     }
 
     /// A label of an attempt to get a tag for the head of the list; `searching`: the attempt
@@ -201,18 +200,18 @@ impl Restart {
         &mut self,
         mq: &BlkMq,
         before: &RunPath,
-        (action, of): (&'static str, Of),
+        (action, run): (&'static str, usize),
         searching: bool,
     ) {
         if free_tags(mq) < self.free_before {
-            return self.push(action, of);
+            return self.push_run(action, run);
         }
         let head = before.owned().list.first();
         let q = mq.queue(Frame::Run(*before).queue());
         let has_tag = head.is_some_and(|rq| q.with_pool(|pool| pool[rq].tag.is_some()));
         if !searching && !has_tag {
             // The second attempt is one step, with or without a tag.
-            self.push(if action == "Issue" { "Miss" } else { action }, of);
+            self.push_run(if action == "Issue" { "Miss" } else { action }, run);
         }
     }
 
@@ -264,7 +263,7 @@ impl Restart {
         if action == "Free" {
             self.names.freed(request, queue);
         }
-        self.push(action, Of::End(request));
+        self.push(action, [number("request", request)]);
         if walks && over {
             self.names.done(request);
             self.levels[who.context].ending = None;
@@ -286,25 +285,21 @@ impl Restart {
 }
 
 impl Recorder for Restart {
-    fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
-        self.settle(mq);
-        self.log.check()?;
-        Ok(steps::schedule(self, mq, stalled))
+    fn log(&mut self) -> &mut StepLog {
+        &mut self.log
     }
-}
 
-impl Follower for Restart {
-    fn before(&mut self, mq: &BlkMq, _frame: &Frame) {
-        if !self.log.is_refused() {
-            self.settle(mq);
+    fn settle(&mut self, mq: &BlkMq) {
+        if self.log.open {
+            self.to_come.push(self.runs_to_come());
         }
+        self.log.settle(|| look(mq, &self.names));
+        self.free_before = free_tags(mq);
+        self.waiting_before = mq.sets[0].waiting_count();
     }
 
-    fn after(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn ran(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let Ran { who, was, is, next } = ran;
-        if self.log.is_refused() {
-            return;
-        }
         let (row, after) = (TABLE.row(was.label()), row_after(next, is));
         match (row.shown.unwrap_or_default(), was, is) {
             (REFUSED, _, _) => self.log.refuse(row.why.unwrap_or_default()),
@@ -354,6 +349,17 @@ impl Follower for Restart {
         self.items[queue.index()] = false;
         self.levels[context].owes.push(queue);
     }
+
+    fn end(&mut self, mq: &BlkMq) -> Result<Vec<(String, String)>, String> {
+        Ok(steps::resolve(self, mq))
+    }
+}
+
+/// An argument of a step of a run; its number is that of the run until all steps are there.
+const CONTEXT: &str = "context";
+
+fn hctx_of(queue: QueueId) -> (&'static str, Argument) {
+    ("hctx", Argument::Hctx(u32::from(queue.0) + 1, 1))
 }
 
 /// The next step takes a request off the count of active requests, which the specification leaves
@@ -373,7 +379,7 @@ fn free_tags(mq: &BlkMq) -> u32 {
 }
 
 /// The variables read off the block layer, by the names of [`OBSERVED`].
-fn look(mq: &BlkMq, names: &Names) -> Result<Vec<String>, &'static str> {
+fn look(mq: &BlkMq, names: &Names) -> Result<Vec<Value>, &'static str> {
     if names.unknown(mq) {
         return Err("a request waits that no step inserted");
     }
@@ -392,7 +398,7 @@ fn look(mq: &BlkMq, names: &Names) -> Result<Vec<String>, &'static str> {
         view.map_counts(),
         view::states(names.states(mq).into_iter()),
     ];
-    Ok(seen.into())
+    Ok(seen.map(Value::Text).into())
 }
 
 /// Hctxs that wait for a tag of a map, in order of their numbers.

@@ -7,42 +7,14 @@ use blkmq::queue::BlkMq;
 use blkmq::request::{Place, RequestPool};
 use blkmq::rules::{Insertion, SideWork};
 use blkmq::schedule::view::{self, DISPATCH as OBSERVED};
-use blkmq::schedule::{Argument, Schedule, Step};
 
-use super::{Dispatch, QUEUE, REQUESTS_MAX};
-use crate::dispatch::{RUNS, Setting, deadline};
+use super::QUEUE;
+use crate::dispatch::deadline;
 use crate::run_recorder::names::Names;
-use crate::run_recorder::{Event, first_missing};
+use crate::run_recorder::{Value, first_missing};
 
 /// The most CPUs, and buckets, of a run.
 const CPUS_MAX: u32 = 64;
-
-/// The context that a step belongs to.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Of {
-    Process(u32),
-    Submission { process: u32, request: u32 },
-    Request(u32),
-    Machine,
-}
-
-/// The variables of the specification's first state, with so many CPUs.
-pub(super) fn first(cpus: u32) -> Vec<String> {
-    let none = || "<<>>".to_owned();
-    let off = || view::flag(false);
-    vec![
-        "0".to_owned(),
-        none(),
-        view::tuple((0..cpus).map(|_| none())),
-        none(),
-        "0".to_owned(),
-        off(),
-        off(),
-        off(),
-        off(),
-        view::set(core::iter::empty()),
-    ]
-}
 
 /// The variables read off the block layer, by the names of [`OBSERVED`]. The machine knows whether
 /// a work item is queued and which process has the lock.
@@ -50,7 +22,7 @@ pub(super) fn look(
     mq: &BlkMq,
     names: &Names,
     (cpus, owner, armed): (u32, u32, bool),
-) -> Result<Vec<String>, &'static str> {
+) -> Result<Vec<Value>, &'static str> {
     let q = mq.queue(QUEUE);
     let dd = deadline(q);
     if dd
@@ -95,7 +67,7 @@ pub(super) fn look(
         view::flag(armed),
         view::set(device.into_iter().map(|number| number.to_string())),
     ];
-    Ok(seen.into())
+    Ok(seen.map(Value::Text).into())
 }
 
 /// The specification's CPUs: each has a bucket.
@@ -132,42 +104,4 @@ pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
             "has_work as posted",
         ),
     ])
-}
-
-/// The schedule of the recorded steps.
-pub(super) fn schedule(of: &Dispatch, mq: &BlkMq, stalled: bool) -> Schedule {
-    let events = of.log.events.iter();
-    let steps = events.map(|event| (step(event), event.seen.clone()));
-    let steps = (first(of.cpus), steps.collect());
-    of.log
-        .write((RUNS, &OBSERVED), steps, constants(of, mq), stalled)
-}
-
-fn step(event: &Event<Of>) -> Step {
-    let named = |name: &str, number: u32| (name.to_owned(), Argument::Number(number));
-    let arguments = match event.of {
-        Of::Process(process) => vec![named("process", process)],
-        Of::Submission { process, request } => {
-            vec![named("process", process), named("request", request)]
-        }
-        Of::Request(request) => vec![named("request", request)],
-        Of::Machine => Vec::new(),
-    };
-    Step {
-        action: event.action.to_owned(),
-        arguments,
-        observed: Vec::new(),
-    }
-}
-
-fn constants(of: &Dispatch, mq: &BlkMq) -> Vec<(String, String)> {
-    let requests = of.names.most.clamp(1, REQUESTS_MAX);
-    let setting = Setting {
-        cpus: of.cpus as u8,
-        per_cpu: requests.div_ceil(of.cpus) as u8,
-        ..Setting::of_rules(&mq.queue(QUEUE).settings.rules)
-    };
-    let mut constants = setting.constants();
-    constants.push(("Record".to_owned(), view::flag(true)));
-    constants
 }

@@ -1,29 +1,19 @@
 //! From the recorded labels to a schedule: assigns runs to contexts, and lists what each step
 //! changed.
 
+use std::rc::Rc;
+
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::{AskAfter, Pull, PutBack, Rules, TagWait, WaitEntry, WaitRetry, WakeScan};
-use blkmq::schedule::view::RESTART as OBSERVED;
-use blkmq::schedule::{Argument, Schedule, Step, view};
+use blkmq::schedule::{Argument, view};
 use blkmq::tags::TagSet;
 
-use super::Restart;
-use crate::restart::{RUNS, Setting};
-use crate::run_recorder::{Event, first_missing};
-
-/// The context that a step belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Of {
-    /// A request that comes to a queue.
-    Insertion {
-        request: u32,
-        queue: QueueId,
-    },
-    Run(usize),
-    End(u32),
-}
+use super::{CONTEXT, Restart};
+use crate::restart::Setting;
+use crate::run_recorder::first_missing;
+use crate::run_recorder::step_log::{Event, Value, number};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ToCome {
@@ -42,7 +32,7 @@ impl ToCome {
 }
 
 /// The index of the pending runs among the observed variables.
-const PENDING: usize = 2;
+pub(super) const PENDING: usize = 2;
 
 /// The most tags of which every queue may have all: fair shares begin above it.
 const TAGS_MAX: u32 = 4;
@@ -90,44 +80,38 @@ pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
     first_missing(&checks)
 }
 
-/// The schedule of the recorded steps.
-pub(super) fn schedule(of: &Restart, mq: &BlkMq, stalled: bool) -> Schedule {
-    let events = resolved(of);
-    let (contexts, most) = contexts(of, &events);
-    let steps = events.into_iter().zip(&contexts);
-    let steps = steps.map(|(event, &context)| (step(of, &event, context), event.seen));
-    let steps = (first(mq), steps.collect());
-    of.log
-        .write((RUNS, &OBSERVED), steps, constants(of, mq, most), stalled)
+/// Decides what only the whole run shows of its steps, and returns the constants.
+pub(super) fn resolve(of: &mut Restart, mq: &BlkMq) -> Vec<(String, String)> {
+    let mut events = resolved(of);
+    let contexts = set_contexts(of, &mut events);
+    of.log.events = events;
+    let setting = Setting {
+        requests: of.names.most.max(1) as u8,
+        queues: of.items.len() as u8,
+        contexts: contexts as u8,
+        tags: mq.sets[0].queue_depth as u8,
+        ..Setting::of_rule(mq.queue(QueueId(0)).settings.rules.restart)
+    };
+    setting.constants()
 }
 
-/// The variables of the specification's first state.
-pub(super) fn first(mq: &BlkMq) -> Vec<String> {
-    let queues = mq.queues.len();
-    let of_hctx = |value: &str| of_hctxs((0..queues).map(|_| value.to_owned()));
-    let of_queue = |value: &str| view::tuple((0..queues).map(|_| value.to_owned()));
-    vec![
-        format!("<<{}>>", mq.sets[0].queue_depth),
-        of_hctx("FALSE"),
-        of_hctx("FALSE"),
-        "<<{}>>".to_owned(),
-        of_queue("<<>>"),
-        of_hctx("<<>>"),
-        of_queue("0"),
-        "<<0>>".to_owned(),
-        "<<>>".to_owned(),
-    ]
+/// The run that a step belongs to.
+fn run_of(event: &Event) -> Option<usize> {
+    match event.arguments[..] {
+        [_, (CONTEXT, Argument::Number(run))] => Some(run as usize),
+        _ => None,
+    }
 }
 
 /// Decides which labels of runs are steps: a run that found nothing began with its first look, and
 /// asked without success; if a run began, its earlier looks are no steps.
-fn resolved(of: &Restart) -> Vec<Event<Of>> {
+fn resolved(of: &Restart) -> Vec<Event> {
     let mut looked = vec![None; of.runs.len()];
     let mut began = vec![None; of.runs.len()];
     for (index, event) in of.log.events.iter().enumerate() {
-        match (event.action, event.of) {
-            ("Look", Of::Run(run)) => looked[run] = Some(index),
-            ("LookEnd", Of::Run(run)) => began[run] = looked[run],
+        match (event.action, run_of(event)) {
+            ("Look", Some(run)) => looked[run] = Some(index),
+            ("LookEnd", Some(run)) => began[run] = looked[run],
             _ => {}
         }
     }
@@ -138,8 +122,9 @@ fn resolved(of: &Restart) -> Vec<Event<Of>> {
         let pending: Vec<bool> = (0..of.items.len())
             .map(|queue| to_come.of(of, queue, since))
             .collect();
-        event.seen[PENDING] = of_hctxs(pending.iter().map(|&pending| view::flag(pending)));
-        if let Of::Run(run) = event.of {
+        let shown = of_hctxs(pending.iter().map(|&pending| view::flag(pending)));
+        event.seen[PENDING] = Rc::new(Value::Text(shown));
+        if let Some(run) = run_of(&event) {
             match event.action {
                 "Look" if began[run].is_none() => continue,
                 "Look" => event.action = "Start",
@@ -156,7 +141,7 @@ fn resolved(of: &Restart) -> Vec<Event<Of>> {
 }
 
 /// Values of the queues' hctxs, as a TLA+ function.
-fn of_hctxs(values: impl Iterator<Item = String>) -> String {
+pub(super) fn of_hctxs(values: impl Iterator<Item = String>) -> String {
     let each = values.enumerate();
     let each = each.map(|(queue, value)| {
         let name = view::hctx_name(QueueId(queue as u16), HctxId(0));
@@ -165,22 +150,18 @@ fn of_hctxs(values: impl Iterator<Item = String>) -> String {
     format!("({})", each.collect::<Vec<_>>().join(" @@ "))
 }
 
-/// The context of each event, which is the first idle one of its hctx, and the most contexts of any
-/// hctx.
-fn contexts(of: &Restart, events: &[Event<Of>]) -> (Vec<u32>, u32) {
+/// Gives each step of a run its context, which is the first idle one of its hctx. Returns the most
+/// contexts of any hctx.
+fn set_contexts(of: &Restart, events: &mut [Event]) -> usize {
     let mut last = vec![0; of.runs.len()];
     for (index, event) in events.iter().enumerate() {
-        if let Of::Run(run) = event.of {
+        if let Some(run) = run_of(event) {
             last[run] = index;
         }
     }
     let mut busy: Vec<Vec<Option<usize>>> = vec![Vec::new(); of.items.len()];
-    let (mut contexts, mut most) = (Vec::with_capacity(events.len()), 1);
-    for (index, event) in events.iter().enumerate() {
-        let Of::Run(run) = event.of else {
-            contexts.push(0);
-            continue;
-        };
+    for (index, event) in events.iter_mut().enumerate() {
+        let Some(run) = run_of(event) else { continue };
         let of_hctx = &mut busy[of.runs[run].queue.index()];
         let known = of_hctx.iter().position(|holder| *holder == Some(run));
         let place = known.unwrap_or_else(|| {
@@ -191,36 +172,7 @@ fn contexts(of: &Restart, events: &[Event<Of>]) -> (Vec<u32>, u32) {
             })
         });
         of_hctx[place] = (last[run] != index).then_some(run);
-        contexts.push(place as u32 + 1);
-        most = most.max(place as u32 + 1);
+        event.arguments[1] = number(CONTEXT, place as u32 + 1);
     }
-    (contexts, most)
-}
-
-fn step(of: &Restart, event: &Event<Of>, context: u32) -> Step {
-    let number = |name: &str, number| (name.to_owned(), Argument::Number(number));
-    let hctx = |queue: QueueId| ("hctx".to_owned(), Argument::Hctx(u32::from(queue.0) + 1, 1));
-    let arguments = match event.of {
-        Of::Insertion { request, queue } => vec![number("request", request), hctx(queue)],
-        Of::Run(run) => vec![hctx(of.runs[run].queue), number("context", context)],
-        Of::End(request) => vec![number("request", request)],
-    };
-    Step {
-        action: event.action.to_owned(),
-        arguments,
-        observed: Vec::new(),
-    }
-}
-
-fn constants(of: &Restart, mq: &BlkMq, contexts: u32) -> Vec<(String, String)> {
-    let setting = Setting {
-        requests: of.names.most.max(1) as u8,
-        queues: of.items.len() as u8,
-        contexts: contexts as u8,
-        tags: mq.sets[0].queue_depth as u8,
-        ..Setting::of_rule(mq.queue(QueueId(0)).settings.rules.restart)
-    };
-    let mut constants = setting.constants();
-    constants.push(("Record".to_owned(), view::flag(true)));
-    constants
+    busy.iter().map(Vec::len).max().unwrap_or(0).max(1)
 }
