@@ -268,7 +268,7 @@ fn replay_with<S: Specification>(
             set => Error::usage(format!("--set {}", set.join(" --set ")), what),
         });
     }
-    judged(&args.file, schedule, S::PROPERTIES)?;
+    judged(&args.file, schedule, &S::properties())?;
     report(args, schedule, &replay(&setting, schedule))
 }
 
@@ -303,7 +303,7 @@ pub(crate) fn check_run(file: &Path, schedule: &Schedule) -> Result<(), Error> {
         run_recorder::properties_of_run(schedule).map_err(|what| Error::input(file, what))?;
     let merging = [cfq_merge::RUNS, bfq_merge::RUNS].contains(&schedule.spec.as_str());
     if !merging || schedule.shows != Verdict::Holds.to_string() {
-        judged(file, schedule, properties)?;
+        judged(file, schedule, &properties)?;
     }
     if schedule.repeats_from.is_some() || schedule.shows == "liveness violated" {
         let what = "a run of the simulator comes to an end: nothing repeats for ever";

@@ -7,16 +7,18 @@
 //! the invariants.
 
 mod invariant;
-mod project;
 mod run;
 mod setting;
 mod world;
 
 use crate::merging::{
-    MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, same_parent,
+    Invariant, MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, number,
+    same_parent, tuple,
 };
-use crate::spec::SettingError;
+use crate::spec::{SettingError, constants};
+use blkmq::rules::Rules;
 pub use run::Wrong;
+use setting::CONSTANTS;
 pub use setting::Setting;
 use world::Code;
 pub use world::{Action, Moved};
@@ -39,40 +41,27 @@ impl MergeSpec for Setting {
         "used",
     ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
-    const INVARIANTS: &'static [&'static str] = &[
-        "LiveDeref",
-        "RefExact",
-        "Acyclic",
-        "NoNegative",
-        "NoLeak",
-        "OwnerValid",
-        "OwnedUnplanned",
-        "PlannedShared",
-        "RedirectedWhole",
-        "SameParent",
-        "CreatedLive",
-        "NeverAllDone",
-    ];
-    const HOLDS: &'static [fn(&World<Setting>, &Setting) -> bool] = &[
-        not_used,
-        invariant::ref_exact,
-        invariant::acyclic,
-        invariant::no_negative,
-        no_leak,
-        invariant::owner_valid,
-        invariant::owned_unplanned,
-        invariant::planned_shared,
-        invariant::redirected_whole,
-        same_parent,
-        invariant::created_live,
-        never_all_done,
+    const INVARIANTS: &'static [Invariant<Setting>] = &[
+        ("LiveDeref", not_used),
+        ("RefExact", invariant::ref_exact),
+        ("Acyclic", invariant::acyclic),
+        ("NoNegative", invariant::no_negative),
+        ("NoLeak", no_leak),
+        ("OwnerValid", invariant::owner_valid),
+        ("OwnedUnplanned", invariant::owned_unplanned),
+        ("PlannedShared", invariant::planned_shared),
+        ("RedirectedWhole", invariant::redirected_whole),
+        ("SameParent", same_parent),
+        ("CreatedLive", invariant::created_live),
+        ("NeverAllDone", never_all_done),
     ];
     type Code = Code;
     type More = Moved;
     type Action = Action;
 
-    fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        Setting::read(constants)
+    fn of_constants(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        let rules = Rules::v6_1().fair_queueing;
+        constants::read(CONSTANTS, Setting::of_rules(&rules), given)
     }
 
     fn beyond(&self) -> Option<&'static str> {
@@ -104,7 +93,10 @@ impl MergeSpec for Setting {
     }
 
     fn actions(&self, world: &World<Setting>, actions: &mut Vec<Action>) {
-        world.actions(self, actions);
+        for p in world.side.present(self.processes) {
+            world.of_process(self, p, actions);
+        }
+        actions.extend(world.side.busy(world.side.born).map(Action::Complete));
     }
 
     fn note(&self, world: &mut World<Setting>, action: Action) {
@@ -116,11 +108,49 @@ impl MergeSpec for Setting {
     }
 
     fn project(&self, world: &World<Setting>, bytes: &mut Vec<u8>) {
-        world.project(self, bytes);
+        let side = &world.side;
+        bytes.push(u8::from(side.more.short));
+        for p in 0..self.processes {
+            let at = usize::from(p);
+            bytes.extend([
+                side.more.group[at],
+                number(world.slot(p)),
+                number(world.candidate(p)),
+                u8::from(world.code.merged_for_good(p.into())),
+            ]);
+        }
+        for q in 0..self.queues {
+            let Some(seen) = world.queue(q) else {
+                bytes.push(0);
+                continue;
+            };
+            bytes.extend([
+                small(seen.references),
+                // A miscount can make it -1.
+                (seen.stable as i8).cast_unsigned(),
+                number(seen.new.map(|q| q as u8)),
+                u8::from(seen.shared),
+                number(seen.owner.map(|p| p as u8)),
+                seen.group as u8,
+            ]);
+        }
+        bytes.extend((0..self.groups).map(|g| number(world.created(g))));
     }
 
     fn observed(&self, world: &World<Setting>, name: &str) -> Option<String> {
-        world.observed(self, name)
+        let index = |of: Option<u32>| of.map_or(0, |of| of as i32 + 1);
+        let from_one = |of: Option<u8>| i32::from(number(of));
+        Some(match name {
+            "candidate" => tuple(self.processes, |p| from_one(world.candidate(p))),
+            "stable" => tuple(self.queues, |q| {
+                world.queue(q).map_or(0, |seen| seen.stable)
+            }),
+            "owner" => tuple(self.queues, |q| {
+                index(world.queue(q).and_then(|seen| seen.owner))
+            }),
+            "created" => tuple(self.groups, |g| from_one(world.created(g))),
+            _ => return None,
+        })
     }
 
     fn slots(world: &World<Setting>, process: u8) -> [Option<u8>; 2] {
@@ -142,4 +172,9 @@ impl MergeSpec for Setting {
     fn group(world: &World<Setting>, queue: u8) -> Option<u16> {
         Some(world.queue(queue).map_or(0, |seen| seen.group + 1))
     }
+}
+
+/// A freed queue has no references.
+fn small(count: i32) -> u8 {
+    u8::try_from(count).expect("small spaces count little")
 }

@@ -8,15 +8,17 @@
 //! for the invariants.
 
 mod invariant;
-mod project;
 mod run;
 mod setting;
 mod world;
 
 use crate::merging::{
-    MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, same_parent,
+    Invariant, MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, number,
+    same_parent, tuple,
 };
-use crate::spec::SettingError;
+use crate::spec::{SettingError, constants};
+use blkmq::rules::QueueMerge;
+use setting::CONSTANTS;
 pub use setting::{Async, Leaving, Oom, Setting, Table};
 use world::Code;
 pub use world::{Action, Named};
@@ -37,37 +39,26 @@ impl MergeSpec for Setting {
         "used",
     ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
-    const INVARIANTS: &'static [&'static str] = &[
-        "LiveDeref",
-        "RefExact",
-        "NoNegative",
-        "Acyclic",
-        "NoLeak",
-        "SameParent",
-        "FallbackAside",
-        "NeverAllDone",
-    ];
-    const HOLDS: &'static [fn(&World<Setting>, &Setting) -> bool] = &[
-        not_used,
-        invariant::ref_exact,
-        invariant::no_negative,
-        invariant::acyclic,
-        no_leak,
-        same_parent,
-        invariant::fallback_aside,
-        never_all_done,
+    const INVARIANTS: &'static [Invariant<Setting>] = &[
+        ("LiveDeref", not_used),
+        ("RefExact", invariant::ref_exact),
+        ("NoNegative", invariant::no_negative),
+        ("Acyclic", invariant::acyclic),
+        ("NoLeak", no_leak),
+        ("SameParent", same_parent),
+        ("FallbackAside", invariant::fallback_aside),
+        ("NeverAllDone", never_all_done),
     ];
     type Code = Code;
     type More = Named;
     type Action = Action;
 
-    fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        Setting::read(constants)
-    }
-
-    /// The code has all rules of the specification.
-    fn beyond(&self) -> Option<&'static str> {
-        None
+    fn of_constants(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        constants::read(
+            CONSTANTS,
+            Setting::of_rules(&QueueMerge::POSTED, false),
+            given,
+        )
     }
 
     fn sizes(&self) -> Sizes {
@@ -92,21 +83,51 @@ impl MergeSpec for Setting {
     }
 
     fn actions(&self, world: &World<Setting>, actions: &mut Vec<Action>) {
-        world.actions(self, actions);
+        for p in world.side.present(self.processes) {
+            if world.side.todo[usize::from(p)] > 0 {
+                world.requests(self, p, actions);
+                world.async_requests(self, p, actions);
+            }
+            actions.push(Action::Exit(p));
+            if self.regroup != Leaving::None && world.slot(p, true).is_some() {
+                actions.push(Action::Move(p));
+            }
+        }
+        let busy = world.side.busy(self.all_queues());
+        actions.extend(busy.map(Action::Complete));
+        world.merges(self, actions);
     }
 
-    fn note(&self, _world: &mut World<Setting>, _action: Action) {}
-
     fn act(&self, world: &mut World<Setting>, action: Action) -> Result<(), Used> {
-        run::act(self, world, action).map_err(|_| Used)
+        let taken = run::take(self, &mut world.code, &mut world.side, action);
+        // The projection reads freed queues off their references.
+        while world.code.take_freed().is_some() {}
+        taken.map_err(|_| Used)
     }
 
     fn project(&self, world: &World<Setting>, bytes: &mut Vec<u8>) {
-        world.project(self, bytes);
+        bytes.push(number(world.table()));
+        for p in 0..self.processes {
+            bytes.push(number(world.slot(p, true)));
+            if self.r#async != Async::None {
+                bytes.push(number(world.slot(p, false)));
+            }
+        }
+        for q in 0..self.all_queues() {
+            let references = world.references(q);
+            let references = u8::try_from(references).expect("small spaces count little");
+            bytes.extend([references, number(world.new_of(q))]);
+            bytes.push(world.side.more.group[usize::from(q)]);
+        }
     }
 
     fn observed(&self, world: &World<Setting>, name: &str) -> Option<String> {
-        world.observed(self, name)
+        let from_one = |of: Option<u8>| i32::from(number(of));
+        Some(match name {
+            "slotAsync" => tuple(self.processes, |p| from_one(world.slot(p, false))),
+            "table" => from_one(world.table()).to_string(),
+            _ => return None,
+        })
     }
 
     fn slots(world: &World<Setting>, process: u8) -> [Option<u8>; 2] {

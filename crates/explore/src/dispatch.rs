@@ -12,16 +12,16 @@ mod world;
 
 use std::sync::LazyLock;
 
-use blkmq::path::Label;
+use blkmq::rules::Rules;
 use blkmq::schedule::labels::LabelTable;
-use blkmq::schedule::{Schedule, Step};
+use blkmq::schedule::{Argument, Schedule};
 
 use crate::fingerprint::fingerprint;
-use crate::spec::{Fairness, SettingError, Specification};
-use run::Runner;
+use crate::spec::{Fairness, Runner, SettingError, Specification, constants, from_one};
+use setting::{CONSTANTS, CPUS_MAX, REQUESTS_MAX};
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};
-use world::{At, Life};
+use world::{At, Life, Process, Request, Side};
 pub(crate) use world::{ELEVATOR as DD_LOCK, deadline};
 
 /// The module of the schedules that runs of the simulator give.
@@ -48,25 +48,37 @@ impl Specification for Setting {
         "device",
         "done",
     ];
-    const PROPERTIES: &'static [&'static str] = &[
-        "NoStall",
-        "NoneLeft",
-        "NothingLost",
-        "LockExact",
-        "NeverAllDone",
-        "liveness",
-    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
     type World = World;
     type Action = Action;
-    type Runner = Runner;
 
-    fn parse(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        Setting::of_constants(constants)
+    fn properties() -> Vec<&'static str> {
+        vec![
+            "NoStall",
+            "NoneLeft",
+            "NothingLost",
+            "LockExact",
+            "NeverAllDone",
+            "liveness",
+        ]
+    }
+
+    fn parse(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        let (_, table) = CONSTANTS.split_last().expect("there are constants");
+        constants::read(table, Setting::of_rules(&Rules::v6_12()), given)
     }
 
     fn of_configuration(text: &str) -> Result<Setting, SettingError> {
-        Setting::of_file(text)
+        let mut constants = crate::tlc::settings(text);
+        constants.retain(|(name, _)| name != "Rechecks");
+        let mut setting = Setting::parse(&constants)?;
+        let has = |name: &str| text.split_whitespace().any(|word| word == name);
+        if has("NoneLeft") {
+            setting.judged = Judged::Left;
+        } else if has("NeverAllDone") {
+            setting.judged = Judged::AllDone;
+        }
+        Ok(setting)
     }
 
     fn beyond(&self, configuration: &str) -> Option<&'static str> {
@@ -75,19 +87,34 @@ impl Specification for Setting {
     }
 
     fn first(&self) -> World {
-        World::new(self)
-    }
-
-    fn runner(&self, log: bool) -> Runner {
-        Runner::new(log)
-    }
-
-    fn labels(runner: &Runner) -> &[Label] {
-        runner.log.as_deref().unwrap_or_default()
+        World {
+            mq: self.build(),
+            side: Side {
+                processes: vec![Process::default(); usize::from(self.processes())],
+                requests: [Request::default(); REQUESTS_MAX],
+                submitted: [0; CPUS_MAX],
+                owner: None,
+                insert_owner: None,
+                armed: false,
+            },
+        }
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        world.actions(self, actions);
+        actions.clear();
+        for process in 0..self.processes() {
+            if world.can_go(self, process) {
+                actions.push(Action::Go(process));
+            }
+        }
+        if world.side.armed && world.is_idle(self.kblockd()) {
+            actions.push(Action::Fire);
+        }
+        if world.is_idle(self.completer()) {
+            let in_device = |request: &u8| world.life(*request) == Life::Device;
+            let ends = (0..self.requests()).filter(in_device);
+            actions.extend(ends.map(Action::Complete));
+        }
     }
 
     fn take(&self, runner: &mut Runner, world: &mut World, action: Action) {
@@ -95,11 +122,19 @@ impl Specification for Setting {
     }
 
     fn kind(&self, world: &World, action: Action) -> usize {
-        self.kind_of(world, action)
+        match action {
+            Action::Go(process) => world.at(self, process) as usize,
+            Action::Fire => At::DelayRuns as usize + 1,
+            Action::Complete(_) => At::DelayRuns as usize + 2,
+        }
     }
 
-    fn step(&self, world: &World, action: Action) -> Step {
-        self.named_step(world, action)
+    fn arguments(&self, action: Action) -> Vec<(&'static str, Argument)> {
+        match action {
+            Action::Go(process) => vec![("process", from_one(process))],
+            Action::Complete(request) => vec![("request", from_one(request))],
+            Action::Fire => Vec::new(),
+        }
     }
 
     fn project(&self, world: &World, bytes: &mut Vec<u8>) {

@@ -12,11 +12,10 @@ mod world;
 use core::fmt::Debug;
 use core::hash::Hash;
 
-use blkmq::path::Label;
-use blkmq::schedule::{Argument, Schedule, Step};
+use blkmq::schedule::{Argument, Schedule};
 
 use crate::fingerprint::fingerprint;
-use crate::spec::{SettingError, Specification};
+use crate::spec::{Runner, SettingError, Specification, from_one};
 pub(crate) use invariant::{
     acyclic, all_but_last, bit_of, every, never_all_done, no_leak, not_used, ref_exact, same_parent,
 };
@@ -39,13 +38,42 @@ pub struct Sizes {
     pub requests: u8,
 }
 
-/// An action. Processes, queues and groups are numbered from 0.
+/// An action, which [`actions`] declares.
 pub trait Act: Copy + Eq + Hash + Debug + Send {
     /// The index among the specification's actions.
     fn kind(self) -> usize;
     /// The arguments, by the names that schedules give them.
     fn arguments(self) -> Vec<(&'static str, u8)>;
 }
+
+/// An enum of actions, which have the names of the specification, with the names of their
+/// arguments; and `ACTIONS`: all names. Processes, queues and groups are numbered from 0.
+macro_rules! actions {
+    ($($(#[$doc:meta])* $name:ident($($of:ident: $number:ty),*))*) => {
+        /// An action. Processes, queues and groups are numbered from 0.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Action {
+            $($(#[$doc])* $name($($number),*),)*
+        }
+
+        pub(super) const ACTIONS: &[&str] = &[$(stringify!($name),)*];
+
+        impl $crate::merging::Act for Action {
+            fn kind(self) -> usize {
+                enum Kind { $($name,)* }
+                match self { $(Action::$name(..) => Kind::$name as usize,)* }
+            }
+
+            fn arguments(self) -> Vec<(&'static str, u8)> {
+                match self { $(Action::$name($($of),*) => vec![$((stringify!($of), $of)),*],)* }
+            }
+        }
+    };
+}
+pub(crate) use actions;
+
+/// An invariant by its name, as a function of a state.
+pub type Invariant<S> = (&'static str, fn(&World<S>, &S) -> bool);
 
 /// A configuration of a specification of merging queues: its states and actions in terms of the
 /// real merge code.
@@ -55,11 +83,8 @@ pub trait MergeSpec: Clone + Debug + Sync + 'static {
     /// Variables that schedules show.
     const OBSERVED: &'static [&'static str];
     const ACTIONS: &'static [&'static str];
-    /// Names of the invariants. The last one must be violated: it shows that processes can end
-    /// well.
-    const INVARIANTS: &'static [&'static str];
-    /// The invariants as functions of a state.
-    const HOLDS: &'static [fn(&World<Self>, &Self) -> bool];
+    /// The last one must be violated: it shows that processes can end well.
+    const INVARIANTS: &'static [Invariant<Self>];
     type Code: Clone + Debug + Hash + Send;
     /// State that only this specification records outside the code.
     type More: Copy + Debug + Hash + Send;
@@ -69,7 +94,9 @@ pub trait MergeSpec: Clone + Debug + Sync + 'static {
     /// checked.
     fn of_constants(constants: &[(String, String)]) -> Result<Self, SettingError>;
     /// Why the code cannot follow this configuration; none if it can.
-    fn beyond(&self) -> Option<&'static str>;
+    fn beyond(&self) -> Option<&'static str> {
+        None
+    }
     fn sizes(&self) -> Sizes;
     /// Bits of the invariants that are checked.
     fn judged(&self) -> u16;
@@ -80,7 +107,7 @@ pub trait MergeSpec: Clone + Debug + Sync + 'static {
     /// specification's `Next` holds.
     fn actions(&self, world: &World<Self>, actions: &mut Vec<Self::Action>);
     /// Updates what an action changes even if it uses a freed queue.
-    fn note(&self, world: &mut World<Self>, action: Self::Action);
+    fn note(&self, _world: &mut World<Self>, _action: Self::Action) {}
     /// Calls the code. If the call fails, the state keeps its old value.
     fn act(&self, world: &mut World<Self>, action: Self::Action) -> Result<(), Used>;
     /// Appends variables that only this specification has.
@@ -102,11 +129,13 @@ pub trait MergeSpec: Clone + Debug + Sync + 'static {
 impl<S: MergeSpec> Specification for S {
     const NAME: &'static str = S::NAME;
     const OBSERVED: &'static [&'static str] = S::OBSERVED;
-    const PROPERTIES: &'static [&'static str] = S::INVARIANTS;
     const ACTIONS: &'static [&'static str] = S::ACTIONS;
     type World = World<S>;
     type Action = S::Action;
-    type Runner = ();
+
+    fn properties() -> Vec<&'static str> {
+        S::INVARIANTS.iter().map(|(name, _)| *name).collect()
+    }
 
     fn parse(constants: &[(String, String)]) -> Result<S, SettingError> {
         S::of_constants(constants)
@@ -127,12 +156,6 @@ impl<S: MergeSpec> Specification for S {
         World::new(self)
     }
 
-    fn runner(&self, _log: bool) {}
-
-    fn labels(_runner: &()) -> &[Label] {
-        &[]
-    }
-
     fn actions(&self, world: &World<S>, actions: &mut Vec<S::Action>) {
         actions.clear();
         if !world.side.used {
@@ -140,7 +163,7 @@ impl<S: MergeSpec> Specification for S {
         }
     }
 
-    fn take(&self, _runner: &mut (), world: &mut World<S>, action: S::Action) {
+    fn take(&self, _runner: &mut Runner, world: &mut World<S>, action: S::Action) {
         self.note(world, action);
         let before = world.clone();
         if let Err(Used) = self.act(world, action) {
@@ -153,16 +176,9 @@ impl<S: MergeSpec> Specification for S {
         action.kind()
     }
 
-    fn step(&self, _world: &World<S>, action: S::Action) -> Step {
-        let number = |(name, of): (&str, u8)| {
-            let number = Argument::Number(u32::from(of) + 1);
-            (name.to_owned(), number)
-        };
-        Step {
-            action: S::ACTIONS[action.kind()].to_owned(),
-            arguments: action.arguments().into_iter().map(number).collect(),
-            observed: Vec::new(),
-        }
+    fn arguments(&self, action: S::Action) -> Vec<(&'static str, Argument)> {
+        let arguments = action.arguments().into_iter();
+        arguments.map(|(name, of)| (name, from_one(of))).collect()
     }
 
     fn project(&self, world: &World<S>, bytes: &mut Vec<u8>) {

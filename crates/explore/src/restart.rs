@@ -11,16 +11,16 @@ mod world;
 
 use std::sync::LazyLock;
 
-use blkmq::path::Label;
+use blkmq::rules::{AfterRefusal, Restart};
 use blkmq::schedule::labels::LabelTable;
-use blkmq::schedule::{Schedule, Step};
+use blkmq::schedule::{Argument, Schedule};
 
 use crate::fingerprint::fingerprint;
-use crate::spec::{Fairness, SettingError, Specification};
-use run::Runner;
+use crate::spec::{Fairness, Runner, SettingError, Specification, constants, from_one};
 pub use setting::Setting;
+use setting::{CONSTANTS, HCTXS_MAX, REQUESTS_MAX};
 pub use world::{Action, World};
-use world::{Life, Request};
+use world::{Hctx, Life, Request, Side};
 
 /// The module of the schedules that runs of the simulator give.
 pub const RUNS: &str = "RestartLabels";
@@ -36,25 +36,29 @@ impl Specification for Setting {
     const OBSERVED: &'static [&'static str] = &[
         "tags", "restart", "pending", "waiters", "sched", "disp", "qcount", "mcount", "state",
     ];
-    const PROPERTIES: &'static [&'static str] = &[
-        "NoStall",
-        "TagsExact",
-        "CountersExact",
-        "NothingLost",
-        "NeverAllDone",
-        "liveness",
-    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
     type World = World;
     type Action = Action;
-    type Runner = Runner;
 
-    fn parse(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        Setting::of_constants(constants)
+    fn properties() -> Vec<&'static str> {
+        let invariants = invariant::ALL.iter().map(|(name, _)| *name);
+        invariants.chain(["NeverAllDone", "liveness"]).collect()
+    }
+
+    fn parse(given: &[(String, String)]) -> Result<Setting, SettingError> {
+        let restart = Restart {
+            name: "specified",
+            after_refusal: AfterRefusal::Delay,
+            ..Restart::V4_14
+        };
+        constants::read(CONSTANTS, Setting::of_rule(restart), given)
     }
 
     fn of_configuration(text: &str) -> Result<Setting, SettingError> {
-        Setting::of_file(text)
+        let mut setting = Setting::parse(&crate::tlc::settings(text))?;
+        setting.symmetry = text.lines().any(|line| line.trim().starts_with("SYMMETRY"));
+        setting.judges_end = text.split_whitespace().any(|word| word == "NeverAllDone");
+        Ok(setting)
     }
 
     fn beyond(&self, configuration: &str) -> Option<&'static str> {
@@ -68,23 +72,52 @@ impl Specification for Setting {
     }
 
     fn first(&self) -> World {
-        World::new(self)
-    }
-
-    fn runner(&self, log: bool) -> Runner {
-        Runner::new(log)
-    }
-
-    fn labels(runner: &Runner) -> &[Label] {
-        runner.log.as_deref().unwrap_or_default()
+        World {
+            mq: self.build(),
+            side: Side {
+                running: vec![None; usize::from(self.all_hctxs() * self.contexts)],
+                ending: vec![None; usize::from(self.requests)],
+                requests: [Request::default(); REQUESTS_MAX],
+                pending: [false; HCTXS_MAX],
+                starved: [false; HCTXS_MAX],
+                inserted: 0,
+            },
+        }
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        world.actions(self, actions);
+        actions.clear();
+        let all = self.all_hctxs();
+        for request in 0..self.requests {
+            match world.life(request) {
+                Life::New => {
+                    let earlier = (0..request).any(|other| world.life(other) == Life::New);
+                    if !self.lowest_first || !earlier {
+                        for hctx in (0..all).map(Hctx) {
+                            actions.push(Action::InsertSched(request, hctx));
+                            actions.push(Action::InsertBypass(request, hctx));
+                        }
+                    }
+                }
+                Life::Device => actions.push(Action::Free(request)),
+                Life::Freed => actions.push(Action::Restart(request)),
+                Life::Live | Life::Done => {}
+            }
+        }
+        for hctx in (0..all).map(Hctx) {
+            let mut starts = world.side.pending[usize::from(hctx.0)];
+            for context in 0..self.contexts {
+                let busy = world.running(self, hctx, context).is_some();
+                // The first idle context starts a run.
+                if busy || core::mem::take(&mut starts) {
+                    actions.push(Action::Go(hctx, context));
+                }
+            }
+        }
     }
 
     fn take(&self, runner: &mut Runner, world: &mut World, action: Action) {
-        runner.take(self, world, action);
+        run::take(self, runner, world, action);
     }
 
     fn kind(&self, world: &World, action: Action) -> usize {
@@ -97,8 +130,14 @@ impl Specification for Setting {
         }
     }
 
-    fn step(&self, world: &World, action: Action) -> Step {
-        self.named_step(world, action)
+    fn arguments(&self, action: Action) -> Vec<(&'static str, Argument)> {
+        let request = |request| ("request", from_one(request));
+        let hctx = |hctx| ("hctx", self.named(hctx));
+        match action {
+            Action::InsertSched(r, h) | Action::InsertBypass(r, h) => vec![request(r), hctx(h)],
+            Action::Go(h, context) => vec![hctx(h), ("context", from_one(context))],
+            Action::Free(r) | Action::Restart(r) => vec![request(r)],
+        }
     }
 
     fn project(&self, world: &World, bytes: &mut Vec<u8>) {
@@ -117,7 +156,10 @@ impl Specification for Setting {
         if self.judges_end {
             return self.ends_well(world).then_some("NeverAllDone");
         }
-        invariant::broken(world, self)
+        let mut broken = invariant::ALL
+            .iter()
+            .filter(|(_, holds)| !holds(world, self));
+        broken.next().map(|(name, _)| *name)
     }
 
     fn ends_well(&self, world: &World) -> bool {

@@ -9,20 +9,22 @@ pub(crate) mod constants;
 mod liveness;
 mod places;
 mod replay;
+mod runner;
 mod search;
 
 use core::fmt::Debug;
 use core::hash::Hash;
 
-use blkmq::path::Label;
 use blkmq::queue::BlkMq;
 use blkmq::request::{RequestId, RequestPool};
-use blkmq::schedule::{Schedule, Step};
+use blkmq::schedule::{Argument, Schedule, Step};
 
 pub use constants::SettingError;
 pub use liveness::{Lived, Waits, liveness};
 pub(crate) use places::{by_label, places};
 pub use replay::{Replayed, replay};
+pub use runner::Runner;
+pub(crate) use runner::{add_read, queues_of_one_set};
 pub use search::{Explored, Options, explore};
 
 /// Fairness conditions, as bits of sets of actions.
@@ -41,32 +43,35 @@ pub trait Specification: Clone + Debug + Sync {
     const NAME: &'static str;
     /// Variables in schedules, by the specification's names.
     const OBSERVED: &'static [&'static str];
-    /// Properties that a schedule may show violated.
-    const PROPERTIES: &'static [&'static str];
     const ACTIONS: &'static [&'static str];
     /// A state. `clone_from` should allocate nothing.
     type World: Clone + Debug + Send;
     type Action: Copy + Eq + Hash + Debug + Send;
-    /// Takes actions; no state contains it.
-    type Runner: Debug + Send;
 
+    /// Properties that a schedule may show violated.
+    fn properties() -> Vec<&'static str>;
     /// Reads the constants of a configuration or of a schedule.
     fn parse(constants: &[(String, String)]) -> Result<Self, SettingError>;
     fn of_configuration(text: &str) -> Result<Self, SettingError>;
     /// Why the real paths cannot follow a configuration; none if they can.
     fn beyond(&self, configuration: &str) -> Option<&'static str>;
     fn first(&self) -> Self::World;
-    /// Takes actions; with `log` it records the labels that ran.
-    fn runner(&self, log: bool) -> Self::Runner;
-    fn labels(runner: &Self::Runner) -> &[Label];
     /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
     fn actions(&self, world: &Self::World, actions: &mut Vec<Self::Action>);
     /// Takes an action that `actions` has listed. Panics where the paths do.
-    fn take(&self, runner: &mut Self::Runner, world: &mut Self::World, action: Self::Action);
+    fn take(&self, runner: &mut Runner, world: &mut Self::World, action: Self::Action);
     /// The index of the action in `ACTIONS`, in this state.
     fn kind(&self, world: &Self::World, action: Self::Action) -> usize;
+    fn arguments(&self, action: Self::Action) -> Vec<(&'static str, Argument)>;
     /// The action under the name that schedules give it, in this state.
-    fn step(&self, world: &Self::World, action: Self::Action) -> Step;
+    fn step(&self, world: &Self::World, action: Self::Action) -> Step {
+        let arguments = self.arguments(action).into_iter();
+        Step {
+            action: Self::ACTIONS[self.kind(world, action)].to_owned(),
+            arguments: arguments.map(|(name, of)| (name.to_owned(), of)).collect(),
+            observed: Vec::new(),
+        }
+    }
     /// Appends the variables of the specification and nothing else. Two states with the same
     /// projection must have the same future.
     fn project(&self, world: &Self::World, bytes: &mut Vec<u8>);
@@ -131,4 +136,9 @@ impl<S: Clone> Clone for World<S> {
 pub(crate) fn owner(pool: &RequestPool, rq: RequestId) -> u8 {
     let bio = pool[rq].bio_first.expect("a live request has its bio");
     pool.bio(bio).owner as u8
+}
+
+/// The argument that is this number counted from 0.
+pub(crate) fn from_one(number: u8) -> Argument {
+    Argument::Number(u32::from(number) + 1)
 }

@@ -1,6 +1,6 @@
 //! One action: a call of the merge protocol. A call that panics has used a freed queue.
 
-use blkmq::elevator::bfq::protocol::MergeProtocol;
+use blkmq::elevator::bfq::protocol::{CreationOutcome, MergeProtocol};
 
 use super::setting::Setting;
 use super::world::{ACTIONS, Action};
@@ -52,7 +52,6 @@ pub(super) fn act(
 /// The queue whose reference an action puts.
 fn put_by(world: &World<Setting>, action: Action) -> Option<u32> {
     let put = match action {
-        Action::Create(..) | Action::Submit(_) | Action::Keep(_) => None,
         Action::Complete(q) | Action::Carry(_, q) => Some(q),
         Action::MergeLater(p) | Action::Abort(p) => world.candidate(p),
         Action::Redirect(p)
@@ -60,6 +59,7 @@ fn put_by(world: &World<Setting>, action: Action) -> Option<u32> {
         | Action::Leave(p)
         | Action::Exit(p)
         | Action::Move(p, _) => world.slot(p),
+        _ => None,
     };
     put.map(u32::from)
 }
@@ -68,29 +68,29 @@ fn put_by(world: &World<Setting>, action: Action) -> Option<u32> {
 pub(super) fn note(world: &mut World<Setting>, action: Action) {
     let side = &mut world.side;
     match action {
-        Action::Create(..) | Action::Leave(_) => side.born += 1,
-        Action::Submit(p) => side.todo[usize::from(p)] -= 1,
+        Action::Create(_)
+        | Action::CreateLast(_)
+        | Action::CreateLater(_)
+        | Action::CreateMerged(_)
+        | Action::Leave(_) => side.born += 1,
+        Action::Submit(p) => {
+            side.todo[usize::from(p)] -= 1;
+            let slot = world.slot(p).expect("the process has a queue");
+            world.side.io[usize::from(slot)] += 1;
+        }
+        Action::Complete(q) => side.io[usize::from(q)] -= 1,
         Action::Exit(p) => side.exits(p),
         Action::Move(p, g) => side.more.group[usize::from(p)] = g,
-        Action::Complete(_)
-        | Action::Redirect(_)
-        | Action::Carry(..)
-        | Action::Merge(..)
-        | Action::MergeLater(_)
-        | Action::Abort(_)
-        | Action::Keep(_) => {}
-    }
-    if let Action::Complete(q) = action {
-        side.io[usize::from(q)] -= 1;
-    } else if let Action::Submit(p) = action {
-        let slot = world.slot(p).expect("the process has a queue");
-        world.side.io[usize::from(slot)] += 1;
+        _ => {}
     }
 }
 
 fn call(protocol: &mut MergeProtocol, action: Action) {
     match action {
-        Action::Create(p, created) => protocol.create(p.into(), created),
+        Action::CreateLast(p) => protocol.create(p.into(), CreationOutcome::Last),
+        Action::Create(p) => protocol.create(p.into(), CreationOutcome::Alone),
+        Action::CreateLater(p) => protocol.create(p.into(), CreationOutcome::Later),
+        Action::CreateMerged(p) => protocol.create(p.into(), CreationOutcome::Merged),
         Action::Submit(p) => protocol.submit(p.into()),
         Action::Complete(q) => protocol.complete(q.into()),
         Action::Redirect(p) => protocol.redirect(p.into()),

@@ -4,7 +4,6 @@ use blkmq::rules::{FairQueueing, Rules, StableMerge};
 
 use super::run::Wrong;
 use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
-use crate::spec::SettingError;
 use crate::spec::constants::{self, Constant, Name};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,7 +44,7 @@ const ONLY_SPECIFIED: fn(&mut Setting) = |s| s.only_specified = true;
 /// The constants of the specification, and the rule or size that each one is; sizes come first. The
 /// code has some of these rules only together, or always; the test of groups came with the one of
 /// chains.
-const CONSTANTS: &[Constant<Setting>] = &[
+pub(super) const CONSTANTS: &[Constant<Setting>] = &[
     Name("Processes").number(1, |_| PROCESSES_MAX as u8, |s| &mut s.processes),
     Name("Queues").number(1, |_| QUEUES_MAX as u8, |s| &mut s.queues),
     Name("Requests").number(1, |_| u8::MAX, |s| &mut s.requests),
@@ -99,16 +98,7 @@ impl Setting {
         }
     }
 
-    /// Reads the constants of a configuration or of a schedule.
-    pub(super) fn read(given: &[(String, String)]) -> Result<Setting, SettingError> {
-        constants::read(
-            CONSTANTS,
-            Setting::of_rules(&Rules::v6_1().fair_queueing),
-            given,
-        )
-    }
-
-    /// The constants but for sizes, as [`Setting::read`] reads them.
+    /// The constants but for sizes, as `of_constants` reads them.
     pub(crate) fn rule_constants(&self) -> Vec<(String, String)> {
         constants::written(&CONSTANTS[3..], self)
     }

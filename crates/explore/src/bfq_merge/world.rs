@@ -1,92 +1,40 @@
 //! A state of the specification as the merge code has it, and the actions that it allows.
 
-use blkmq::elevator::bfq::protocol::{CreationOutcome, MergeProtocol, SeenQueue};
+use blkmq::elevator::bfq::protocol::{MergeProtocol, SeenQueue};
 
 use super::setting::Setting;
-use crate::merging::{Act, PROCESSES_MAX, World};
+use crate::merging::{PROCESSES_MAX, World, actions};
 
 pub(super) type Code = MergeProtocol;
 
-/// An action. Processes, queues and groups are numbered from 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Action {
-    Create(u8, CreationOutcome),
-    Submit(u8),
+actions! {
+    /// A process gets a queue, as the last one of its group.
+    CreateLast(process: u8)
+    /// It gets one that is to be merged with none.
+    Create(process: u8)
+    /// It gets one that is to be merged later into the last one.
+    CreateLater(process: u8)
+    /// Its queue is merged at once.
+    CreateMerged(process: u8)
+    Submit(process: u8)
     /// A request of a queue ends.
-    Complete(u8),
+    Complete(queue: u8)
     /// A process changes to the queue that `new_bfqq` names.
-    Redirect(u8),
+    Redirect(process: u8)
     /// A request of a queue moves with a process that has left it.
-    Carry(u8, u8),
+    Carry(process: u8, queue: u8)
     /// The queue of a process is merged into a close one.
-    Merge(u8, u8),
+    Merge(process: u8, close: u8)
     /// The stable merge of a process's candidate is due.
-    MergeLater(u8),
+    MergeLater(process: u8)
     /// It is due, but idling serves the queue better.
-    Abort(u8),
+    Abort(process: u8)
     /// A process leaves a shared queue.
-    Leave(u8),
+    Leave(process: u8)
     /// A process is the only one of its queue and keeps it.
-    Keep(u8),
-    Exit(u8),
-    Move(u8, u8),
-}
-
-pub(super) const ACTIONS: &[&str] = &[
-    "CreateLast",
-    "Create",
-    "CreateLater",
-    "CreateMerged",
-    "Submit",
-    "Complete",
-    "Redirect",
-    "Carry",
-    "Merge",
-    "MergeLater",
-    "Abort",
-    "Leave",
-    "Keep",
-    "Exit",
-    "Move",
-];
-
-impl Act for Action {
-    fn kind(self) -> usize {
-        match self {
-            Action::Create(_, CreationOutcome::Last) => 0,
-            Action::Create(_, CreationOutcome::Alone) => 1,
-            Action::Create(_, CreationOutcome::Later) => 2,
-            Action::Create(_, CreationOutcome::Merged) => 3,
-            Action::Submit(_) => 4,
-            Action::Complete(_) => 5,
-            Action::Redirect(_) => 6,
-            Action::Carry(..) => 7,
-            Action::Merge(..) => 8,
-            Action::MergeLater(_) => 9,
-            Action::Abort(_) => 10,
-            Action::Leave(_) => 11,
-            Action::Keep(_) => 12,
-            Action::Exit(_) => 13,
-            Action::Move(..) => 14,
-        }
-    }
-
-    fn arguments(self) -> Vec<(&'static str, u8)> {
-        match self {
-            Action::Complete(q) => vec![("queue", q)],
-            Action::Carry(p, q) => vec![("process", p), ("queue", q)],
-            Action::Merge(p, q) => vec![("process", p), ("close", q)],
-            Action::Move(p, g) => vec![("process", p), ("group", g)],
-            Action::Create(p, _)
-            | Action::Submit(p)
-            | Action::Redirect(p)
-            | Action::MergeLater(p)
-            | Action::Abort(p)
-            | Action::Leave(p)
-            | Action::Keep(p)
-            | Action::Exit(p) => vec![("process", p)],
-        }
-    }
+    Keep(process: u8)
+    Exit(process: u8)
+    Move(process: u8, group: u8)
 }
 
 /// Groups and redirections, recorded outside the merge code.
@@ -126,15 +74,7 @@ impl World<Setting> {
         seen.map_or(0, |s| s.references - s.requests - s.stable)
     }
 
-    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
-    pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
-        for p in self.side.present(setting.processes) {
-            self.of_process(setting, p, actions);
-        }
-        actions.extend(self.side.busy(self.side.born).map(Action::Complete));
-    }
-
-    fn of_process(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
+    pub(super) fn of_process(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
         let may_create = self.side.born < setting.queues;
         let submits = self.side.todo[usize::from(p)] > 0;
         match self.slot(p) {
@@ -163,18 +103,18 @@ impl World<Setting> {
     }
 
     fn creations(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
-        actions.push(Action::Create(p, CreationOutcome::Last));
+        actions.push(Action::CreateLast(p));
         if self.created(self.side.more.group[usize::from(p)]).is_none() {
             return;
         }
         if setting.later || setting.early {
-            actions.push(Action::Create(p, CreationOutcome::Alone));
+            actions.push(Action::Create(p));
         }
         if setting.later {
-            actions.push(Action::Create(p, CreationOutcome::Later));
+            actions.push(Action::CreateLater(p));
         }
         if setting.early {
-            actions.push(Action::Create(p, CreationOutcome::Merged));
+            actions.push(Action::CreateMerged(p));
         }
     }
 

@@ -6,23 +6,16 @@ use blkmq::elevator::cfq::merge::{Fault, QId, Ties};
 use super::setting::Setting;
 use super::world::{Action, Named, process};
 use crate::merging;
-use crate::merging::World;
 
 type Side = merging::Side<Named>;
 
-/// Takes an action that `World::actions` has listed.
-pub(super) fn act(
+/// Takes an action of those that are possible.
+pub(super) fn take(
     setting: &Setting,
-    world: &mut World<Setting>,
+    ties: &mut Ties,
+    side: &mut Side,
     action: Action,
 ) -> Result<(), Fault> {
-    let taken = take(setting, &mut world.code, &mut world.side, action);
-    // The projection reads freed queues off their references.
-    while world.code.take_freed().is_some() {}
-    taken
-}
-
-fn take(setting: &Setting, ties: &mut Ties, side: &mut Side, action: Action) -> Result<(), Fault> {
     match action {
         Action::Create(p) => request(setting, ties, side, Asks::sync(p)),
         Action::Fallback(p) => request(setting, ties, side, Asks::sync(p).without_memory()),

@@ -4,7 +4,6 @@ use blkmq::elevator::cfq::merge::Account;
 use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
 
 use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
-use crate::spec::SettingError;
 use crate::spec::constants::{self, Constant, Name};
 
 /// The queue that asynchronous requests of all processes share.
@@ -79,7 +78,7 @@ pub struct Setting {
 }
 
 /// The constants of the specification, and the rule or size that each one is; sizes come first.
-const CONSTANTS: &[Constant<Setting>] = &[
+pub(super) const CONSTANTS: &[Constant<Setting>] = &[
     Name("Processes").number(1, |_| PROCESSES_MAX as u8, |s| &mut s.processes),
     Name("Queues").number(1, |_| QUEUES_MAX as u8, |s| &mut s.queues),
     Name("Requests").number(1, |_| u8::MAX, |s| &mut s.requests),
@@ -115,16 +114,7 @@ const CONSTANTS: &[Constant<Setting>] = &[
 ];
 
 impl Setting {
-    /// Reads the constants of a configuration or of a schedule; all invariants are checked.
-    pub(super) fn read(given: &[(String, String)]) -> Result<Setting, SettingError> {
-        constants::read(
-            CONSTANTS,
-            Setting::of_rules(&QueueMerge::POSTED, false),
-            given,
-        )
-    }
-
-    /// The constants but for sizes, as [`Setting::read`] reads them.
+    /// The constants but for sizes, as `of_constants` reads them.
     pub(crate) fn rule_constants(&self) -> Vec<(String, String)> {
         constants::written(&CONSTANTS[3..], self)
     }

@@ -4,86 +4,33 @@ use blkmq::elevator::cfq::merge::{FALLBACK, QId, Ties};
 use blkmq::request::IoContextId;
 
 use super::setting::{Async, Leaving, Oom, Setting, Table};
-use crate::merging::{Act, QUEUES_MAX, World};
+use crate::merging::{QUEUES_MAX, World, actions};
 
 pub(super) type Code = Ties;
 
-/// An action. Processes and queues are numbered from 0; the asynchronous queue and the fallback
-/// follow those of processes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Action {
+// The asynchronous queue and the fallback follow the queues of processes.
+actions! {
     /// A process gets a queue, and a request in it.
-    Create(u8),
+    Create(process: u8)
     /// A process gets the fallback queue, as no memory is left.
-    Fallback(u8),
+    Fallback(process: u8)
     /// A process gets a request in the queue that it has.
-    Submit(u8),
+    Submit(process: u8)
     /// A process changes to the queue that `new_cfqq` names, and gets a request there.
-    Redirect(u8),
+    Redirect(process: u8)
     /// A process leaves a shared queue for one of its own, and gets a request there.
-    Leave(u8),
-    SubmitAsync(u8),
+    Leave(process: u8)
+    SubmitAsync(process: u8)
     /// An asynchronous request; no memory is left for its queue.
-    FallbackAsync(u8),
+    FallbackAsync(process: u8)
     /// An asynchronous request after `new_cfqq` was set for its queue.
-    RedirectAsync(u8),
+    RedirectAsync(process: u8)
     /// A request of a queue ends.
-    Complete(u8),
-    Exit(u8),
-    Move(u8),
+    Complete(queue: u8)
+    Exit(process: u8)
+    Move(process: u8)
     /// The active queue finds a close one.
-    Merge(u8, u8),
-}
-
-pub(super) const ACTIONS: &[&str] = &[
-    "Create",
-    "Fallback",
-    "Submit",
-    "Redirect",
-    "Leave",
-    "SubmitAsync",
-    "FallbackAsync",
-    "RedirectAsync",
-    "Complete",
-    "Exit",
-    "Move",
-    "Merge",
-];
-
-impl Act for Action {
-    fn kind(self) -> usize {
-        match self {
-            Action::Create(_) => 0,
-            Action::Fallback(_) => 1,
-            Action::Submit(_) => 2,
-            Action::Redirect(_) => 3,
-            Action::Leave(_) => 4,
-            Action::SubmitAsync(_) => 5,
-            Action::FallbackAsync(_) => 6,
-            Action::RedirectAsync(_) => 7,
-            Action::Complete(_) => 8,
-            Action::Exit(_) => 9,
-            Action::Move(_) => 10,
-            Action::Merge(..) => 11,
-        }
-    }
-
-    fn arguments(self) -> Vec<(&'static str, u8)> {
-        match self {
-            Action::Complete(q) => vec![("queue", q)],
-            Action::Merge(c, n) => vec![("current", c), ("close", n)],
-            Action::Create(p)
-            | Action::Fallback(p)
-            | Action::Submit(p)
-            | Action::Redirect(p)
-            | Action::Leave(p)
-            | Action::SubmitAsync(p)
-            | Action::FallbackAsync(p)
-            | Action::RedirectAsync(p)
-            | Action::Exit(p)
-            | Action::Move(p) => vec![("process", p)],
-        }
-    }
+    Merge(current: u8, close: u8)
 }
 
 /// Queues, recorded outside the merge code.
@@ -160,24 +107,7 @@ impl World<Setting> {
         self.references(q) - i32::from(self.side.io[usize::from(q)])
     }
 
-    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
-    pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
-        for p in self.side.present(setting.processes) {
-            if self.side.todo[usize::from(p)] > 0 {
-                self.requests(setting, p, actions);
-                self.async_requests(setting, p, actions);
-            }
-            actions.push(Action::Exit(p));
-            if setting.regroup != Leaving::None && self.slot(p, true).is_some() {
-                actions.push(Action::Move(p));
-            }
-        }
-        let busy = self.side.busy(setting.all_queues());
-        actions.extend(busy.map(Action::Complete));
-        self.merges(setting, actions);
-    }
-
-    fn requests(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
+    pub(super) fn requests(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
         let may_create = self.side.born < setting.queues;
         let slot = self.slot(p, true);
         let Some(q) = slot.filter(|&q| Some(q) != setting.oom_queue()) else {
@@ -199,7 +129,7 @@ impl World<Setting> {
         }
     }
 
-    fn async_requests(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
+    pub(super) fn async_requests(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
         if setting.r#async == Async::None {
             return;
         }
@@ -214,7 +144,7 @@ impl World<Setting> {
         }
     }
 
-    fn merges(&self, setting: &Setting, actions: &mut Vec<Action>) {
+    pub(super) fn merges(&self, setting: &Setting, actions: &mut Vec<Action>) {
         let own = 0..self.side.born;
         let shared = setting.async_queue();
         let shared = shared.filter(|_| setting.r#async == Async::Current);

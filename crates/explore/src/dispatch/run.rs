@@ -7,40 +7,20 @@ use blkmq::env::{Answer, Cpu};
 use blkmq::path::label::SeriesInsert;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
+use blkmq::request::{BioId, CpuId, HctxId, QueueId, Status};
 
 use super::setting::Setting;
 use super::world::{
     Action, At, ELEVATOR, FRAMES, INSERTED, Life, Process, Side, Wants, World, begins_at, deadline,
 };
-use crate::spec::owner;
-
-/// The stack and the CPU on which actions run; no state contains them.
-#[derive(Debug)]
-pub struct Runner {
-    cpu: Cpu,
-    stack: Stack,
-    /// Labels that ran, if a log is wanted.
-    pub(super) log: Option<Vec<Label>>,
-}
+use crate::spec::{Runner, add_read, owner};
 
 /// The only queue has one hctx.
 const HCTX: HctxId = HctxId(0);
 
 impl Runner {
-    pub(super) fn new(log: bool) -> Runner {
-        Runner {
-            cpu: Cpu::new(CpuId(0)),
-            stack: Stack::default(),
-            log: log.then(Vec::new),
-        }
-    }
-
     /// Takes an action that `World::actions` has listed. Panics where the paths do.
     pub(super) fn take(&mut self, setting: &Setting, world: &mut World, action: Action) {
-        if let Some(log) = &mut self.log {
-            log.clear();
-        }
         match action {
             Action::Go(process) => self.go(setting, world, process),
             Action::Fire => {
@@ -118,14 +98,7 @@ impl Runner {
         let request = go.number * go.setting.per_cpu + *submitted;
         *submitted += 1;
         go.side.requests[usize::from(request)].life = Life::Live;
-        let mut bio = Bio::default();
-        bio.op = Op::Read;
-        bio.sector = Sector(u64::from(request) * 100);
-        bio.sectors = Sectors(8);
-        bio.segments = 1;
-        bio.owner = u32::from(request);
-        let bio: Option<BioId> = go.mq.queue(QueueId(0)).with_pool(|pool| pool.add_bio(bio));
-        let bio = bio.expect("there is a slot for every bio");
+        let bio = add_read(go.mq, QueueId(0), request, request.into());
         self.cpu.plug.start(1);
         self.stack
             .push(Frame::Submit(SubmitPath::new(QueueId(0), bio)));

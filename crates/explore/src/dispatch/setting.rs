@@ -4,16 +4,15 @@ use blkmq::elevator::SchedulerKind;
 use blkmq::elevator::SchedulerSettings;
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
 use blkmq::env::Count;
-use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::queue::{BlkMq, QueueSettings};
 use blkmq::rules::BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
 use blkmq::rules::{
     BioPlug, DispatchGate, EmptyRun, Fix, Insertion, Pull, Rules, Series, SideWork,
 };
-use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use blkmq::time::Jiffies;
 
-use crate::spec::SettingError;
 use crate::spec::constants::{self, Constant, Name};
+use crate::spec::{SettingError, queues_of_one_set};
 
 /// The most CPUs that submit.
 pub(super) const CPUS_MAX: usize = 4;
@@ -60,7 +59,7 @@ pub struct Setting {
 
 /// The constants of the specification, and the rule or size that each one is; the last one belongs
 /// to runs only.
-const CONSTANTS: &[Constant<Setting>] = &[
+pub(super) const CONSTANTS: &[Constant<Setting>] = &[
     Name("Cpus").number(1, |_| CPUS_MAX as u8, |s| &mut s.cpus),
     Name("PerCpu").number(1, |s| REQUESTS_MAX as u8 / s.cpus, |s| &mut s.per_cpu),
     Name("Insertion").word(&[
@@ -99,12 +98,6 @@ impl Setting {
         }
     }
 
-    /// Reads the constants of a configuration or of a schedule.
-    pub(super) fn of_constants(given: &[(String, String)]) -> Result<Setting, SettingError> {
-        let (_, table) = CONSTANTS.split_last().expect("there are constants");
-        constants::read(table, Setting::of_rules(&Rules::v6_12()), given)
-    }
-
     /// Reads the constants of a run of the simulator, but for sizes.
     pub(crate) fn of_run(given: &[(String, String)]) -> Result<Setting, SettingError> {
         let setting = constants::read(CONSTANTS, Setting::of_rules(&Rules::v6_12()), given)?;
@@ -122,19 +115,6 @@ impl Setting {
     /// The constants in the form that [`Setting::of_run`] reads.
     pub(crate) fn constants(&self) -> Vec<(String, String)> {
         constants::written(CONSTANTS, self)
-    }
-
-    pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
-        let mut constants = crate::tlc::settings(text);
-        constants.retain(|(name, _)| name != "Rechecks");
-        let mut setting = Setting::of_constants(&constants)?;
-        let has = |name: &str| text.split_whitespace().any(|word| word == name);
-        if has("NoneLeft") {
-            setting.judged = Judged::Left;
-        } else if has("NeverAllDone") {
-            setting.judged = Judged::AllDone;
-        }
-        Ok(setting)
     }
 
     pub(super) fn requests(&self) -> u8 {
@@ -174,37 +154,13 @@ impl Setting {
         // FIFO order, as in the one list of the specification.
         deadline.read_expire = Jiffies(0);
         deadline.fifo_batch = 0;
-        let mut mq = BlkMq::new(
-            &QueueConfig {
-                settings: QueueSettings::plain(rules, SchedulerKind::MqDeadline, requests),
-                tags: TagSetConfig {
-                    queue_depth: requests,
-                    counts: HctxCounts {
-                        default: 1,
-                        read: 0,
-                        poll: 0,
-                    },
-                    hctx_shared: false,
-                    vectors: false,
-                    waiters: 0,
-                    tasks: 0,
-                    wait_queues: 1,
-                },
-                topology: CpuTopology::flat(u16::from(self.processes())),
-                elevator: SchedulerSettings::MqDeadline(deadline),
-                further: Vec::new(),
-                bios: requests as usize,
-                mapped: None,
-                above: None,
-            },
-            &mut || 0,
+        let mut mq = queues_of_one_set(
+            (1, 1, self.processes()),
+            QueueSettings::plain(rules, SchedulerKind::MqDeadline, requests),
+            SchedulerSettings::MqDeadline(deadline),
+            requests,
         );
-        let queue = &mut mq.queues[0];
-        queue.hctxs[0].dispatch_busy = Count::new(BUSY);
-        for map in &mut queue.sched {
-            // No task waits for a scheduler tag: every request has one.
-            map.keep_wait_queues(1);
-        }
+        mq.queues[0].hctxs[0].dispatch_busy = Count::new(BUSY);
         mq
     }
 }

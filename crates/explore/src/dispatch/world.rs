@@ -11,7 +11,6 @@ use blkmq::elevator::{Elevator, Locked};
 use blkmq::path::{Frame, Label};
 use blkmq::queue::{IrqClass, LockId, RequestQueue};
 use blkmq::request::{QueueId, RequestId};
-use blkmq::schedule::{Argument, Step};
 
 use super::TABLE;
 use super::setting::{CPUS_MAX, REQUESTS_MAX, Setting};
@@ -142,20 +141,6 @@ impl Process {
 }
 
 impl World {
-    pub(super) fn new(setting: &Setting) -> World {
-        World {
-            mq: setting.build(),
-            side: Side {
-                processes: vec![Process::default(); usize::from(setting.processes())],
-                requests: [Request::default(); REQUESTS_MAX],
-                submitted: [0; CPUS_MAX],
-                owner: None,
-                insert_owner: None,
-                armed: false,
-            },
-        }
-    }
-
     pub(super) fn process(&self, process: u8) -> &Process {
         &self.side.processes[usize::from(process)]
     }
@@ -196,25 +181,7 @@ impl World {
             .unwrap_or_else(|| unreachable!("{} begins no action", label.name()))
     }
 
-    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
-    pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
-        actions.clear();
-        for process in 0..setting.processes() {
-            if self.can_go(setting, process) {
-                actions.push(Action::Go(process));
-            }
-        }
-        if self.side.armed && self.is_idle(setting.kblockd()) {
-            actions.push(Action::Fire);
-        }
-        if self.is_idle(setting.completer()) {
-            let in_device = |request: &u8| self.life(*request) == Life::Device;
-            let ends = (0..setting.requests()).filter(in_device);
-            actions.extend(ends.map(Action::Complete));
-        }
-    }
-
-    fn can_go(&self, setting: &Setting, process: u8) -> bool {
+    pub(super) fn can_go(&self, setting: &Setting, process: u8) -> bool {
         match self.at(setting, process) {
             At::Submit => {
                 let submits = process < setting.cpus;
@@ -232,34 +199,5 @@ impl World {
         (0..setting.processes()).all(|process| self.is_idle(process))
             && !self.side.requests.iter().any(in_device)
             && !self.side.armed
-    }
-}
-
-impl Setting {
-    /// The action under the name that schedules give it, in this state.
-    pub(super) fn named_step(&self, world: &World, action: Action) -> Step {
-        let number = |name: &str, of: u8| {
-            let number = Argument::Number(u32::from(of) + 1);
-            vec![(name.to_owned(), number)]
-        };
-        let arguments = match action {
-            Action::Go(process) => number("process", process),
-            Action::Complete(request) => number("request", request),
-            Action::Fire => Vec::new(),
-        };
-        Step {
-            action: ACTIONS[self.kind_of(world, action)].to_owned(),
-            arguments,
-            observed: Vec::new(),
-        }
-    }
-
-    /// The index of the action in `ACTIONS`.
-    pub(super) fn kind_of(&self, world: &World, action: Action) -> usize {
-        match action {
-            Action::Go(process) => world.at(self, process) as usize,
-            Action::Fire => At::DelayRuns as usize + 1,
-            Action::Complete(_) => At::DelayRuns as usize + 2,
-        }
     }
 }

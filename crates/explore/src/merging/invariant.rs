@@ -4,7 +4,7 @@
 use super::{MergeSpec, World};
 
 pub(crate) fn bit_of<S: MergeSpec>(name: &str) -> Option<u16> {
-    let at = S::INVARIANTS.iter().position(|known| *known == name)?;
+    let at = S::INVARIANTS.iter().position(|(known, _)| *known == name)?;
     Some(1 << at)
 }
 
@@ -15,10 +15,10 @@ pub(crate) fn all_but_last<S: MergeSpec>() -> u16 {
 
 /// The first checked invariant that does not hold, by the specification's name.
 pub(super) fn broken<S: MergeSpec>(world: &World<S>, setting: &S) -> Option<&'static str> {
-    const { assert!(S::INVARIANTS.len() == S::HOLDS.len()) };
-    let judged = (0..S::HOLDS.len()).filter(|at| setting.judged() >> at & 1 == 1);
-    let mut broken = judged.filter(|&at| !S::HOLDS[at](world, setting));
-    broken.next().map(|at| S::INVARIANTS[at])
+    let judged = (0..).zip(S::INVARIANTS);
+    let mut judged = judged.filter(|(at, _)| setting.judged() >> at & 1 == 1);
+    let broken = judged.find(|(_, (_, holds))| !holds(world, setting));
+    broken.map(|(_, (name, _))| *name)
 }
 
 pub(crate) fn every<S: MergeSpec>(setting: &S, holds: impl Fn(u8) -> bool) -> bool {

@@ -2,27 +2,22 @@
 
 use blkmq::rules::RestartRule;
 
-use super::project::counts;
 use super::setting::{REQUESTS_MAX, Setting};
 use super::world::{At, Hctx, Life, World};
 use crate::spec::owner;
 
-/// The first invariant that does not hold, by the specification's name.
-pub(super) fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
-    if !no_stall(world) {
-        return Some("NoStall");
-    }
-    if !tags_exact(world, setting) {
-        return Some("TagsExact");
-    }
-    if !counters_exact(world, setting) {
-        return Some("CountersExact");
-    }
-    (!nothing_lost(world, setting)).then_some("NothingLost")
-}
+/// An invariant by the specification's name.
+type Invariant = (&'static str, fn(&World, &Setting) -> bool);
+
+pub(super) const ALL: [Invariant; 4] = [
+    ("NoStall", no_stall),
+    ("TagsExact", tags_exact),
+    ("CountersExact", counters_exact),
+    ("NothingLost", nothing_lost),
+];
 
 /// No request waits when nothing runs and nothing will.
-fn no_stall(world: &World) -> bool {
+fn no_stall(world: &World, _setting: &Setting) -> bool {
     let waits = |r: &super::world::Request| r.life == Life::Live;
     !world.is_quiet() || !world.side.requests.iter().any(waits)
 }
@@ -54,17 +49,16 @@ fn tags_exact(world: &World, setting: &Setting) -> bool {
 
 /// Counters equal the number of marked hctxs, except while a mark is half set.
 fn counters_exact(world: &World, setting: &Setting) -> bool {
-    let (of_queue, of_map) = counts(setting.restart.rule);
     let all = || (0..setting.all_hctxs()).map(Hctx);
     let half = |h: Hctx| (0..setting.contexts).any(|c| world.at(setting, h, c) == At::Count);
-    if !(of_queue || of_map) || all().any(half) {
+    if !setting.restart.rule.counts() || all().any(half) {
         return true;
     }
     let marked = |h: Hctx| {
         let q = world.mq.queue(setting.queue_of(h));
         q.hctx(setting.index_of(h)).restart.peek()
     };
-    if of_map {
+    if setting.restart.rule == RestartRule::MapCount {
         let mut maps = (0u16..).zip(&world.mq.sets[0].restarts);
         return maps.all(|(map, count)| {
             let here = all().filter(|&h| setting.index_of(h).0 == map && marked(h));

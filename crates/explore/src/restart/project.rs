@@ -4,7 +4,7 @@
 
 use blkmq::queue::RequestQueue;
 use blkmq::request::{Place, QueueId, RequestPool};
-use blkmq::rules::{Recheck, RestartRule, TagWait};
+use blkmq::rules::{Recheck, TagWait};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::schedule::view::{self, View};
 
@@ -204,10 +204,4 @@ fn scheduled(q: &RequestQueue, pool: &RequestPool, mut each: impl FnMut(u8)) {
     }
     found[..count].sort_unstable();
     found[..count].iter().for_each(|&(_, owner)| each(owner));
-}
-
-/// The marks that each counter counts under this rule; none if the rule has no counter.
-pub(super) fn counts(rule: RestartRule) -> (bool, bool) {
-    let of_queue = matches!(rule, RestartRule::QueueCount | RestartRule::SameQueue);
-    (of_queue, rule == RestartRule::MapCount)
 }

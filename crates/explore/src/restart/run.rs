@@ -3,18 +3,18 @@
 use core::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
+use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, carry_out, drive};
 use blkmq::env::{Answer, Cpu};
 use blkmq::path::label::Complete;
 use blkmq::path::{CompletePath, Execute, ExecutePath, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
+use blkmq::request::{BioId, CpuId, QueueId, Status};
 use blkmq::time::Duration;
 
 use super::TABLE;
 use super::setting::Setting;
 use super::world::{Action, At, Hctx, Life, Running, Side, World};
-use crate::spec::{by_label, owner};
+use crate::spec::{Runner, add_read, by_label, owner};
 
 /// Actions by the label at which they begin.
 static FIRST: LazyLock<[Option<At>; Label::COUNT]> = LazyLock::new(|| by_label(&TABLE, At::named));
@@ -33,147 +33,115 @@ enum Who {
     Completion,
 }
 
-/// The stack and the CPU on which actions run; no state contains them.
-#[derive(Debug)]
-pub struct Runner {
-    cpu: Cpu,
-    stack: Stack,
-    /// Labels that ran, if a log is wanted.
-    pub(super) log: Option<Vec<Label>>,
+/// An action that is being taken.
+struct Taking<'a> {
+    setting: &'a Setting,
+    world: &'a mut World,
+    runner: &'a mut Runner,
 }
 
-impl Runner {
-    pub(super) fn new(log: bool) -> Runner {
-        let mut cpu = Cpu::new(CpuId(0));
-        cpu.owner = 1;
-        Runner {
-            cpu,
-            stack: Stack::default(),
-            log: log.then(Vec::new),
+/// Takes an action that `World::actions` has listed. Panics where the paths do.
+pub(super) fn take(setting: &Setting, runner: &mut Runner, world: &mut World, action: Action) {
+    let mut taking = Taking {
+        setting,
+        world,
+        runner,
+    };
+    match action {
+        Action::InsertSched(request, hctx) => taking.insert(request, hctx, None),
+        Action::InsertBypass(request, hctx) => {
+            let how = Execute {
+                at_head: true,
+                in_background: true,
+            };
+            taking.insert(request, hctx, Some(how));
         }
+        Action::Go(hctx, context) => taking.go(hctx, context),
+        Action::Free(request) => taking.free(request),
+        Action::Restart(request) => taking.restart(request),
     }
+}
 
-    /// Takes an action that `World::actions` has listed. Panics where the paths do.
-    pub(super) fn take(&mut self, setting: &Setting, world: &mut World, action: Action) {
-        if let Some(log) = &mut self.log {
-            log.clear();
-        }
-        match action {
-            Action::InsertSched(request, hctx) => self.insert(setting, world, request, hctx, None),
-            Action::InsertBypass(request, hctx) => {
-                let how = Execute {
-                    at_head: true,
-                    in_background: true,
-                };
-                self.insert(setting, world, request, hctx, Some(how));
-            }
-            Action::Go(hctx, context) => self.go(setting, world, hctx, context),
-            Action::Free(request) => self.free(setting, world, request),
-            Action::Restart(request) => self.restart(setting, world, request),
-        }
-    }
-
-    fn insert(
-        &mut self,
-        setting: &Setting,
-        world: &mut World,
-        request: u8,
-        hctx: Hctx,
-        how: Option<Execute>,
-    ) {
-        let queue = setting.queue_of(hctx);
-        let mut bio = Bio::default();
-        bio.op = Op::Read;
-        bio.sector = Sector(u64::from(world.side.inserted) * 100);
-        bio.sectors = Sectors(8);
-        bio.segments = 1;
-        bio.owner = u32::from(request);
-        world.side.inserted += 1;
-        world.side.requests[usize::from(request)].life = Life::Live;
-        let bio = world.mq.queue(queue).with_pool(|pool| pool.add_bio(bio));
-        let bio = bio.expect("there is a slot for every bio");
+impl Taking<'_> {
+    fn insert(&mut self, request: u8, hctx: Hctx, how: Option<Execute>) {
+        let queue = self.setting.queue_of(hctx);
+        let World { mq, side } = &mut *self.world;
+        let bio = add_read(mq, queue, request, side.inserted);
+        side.inserted += 1;
+        side.requests[usize::from(request)].life = Life::Live;
         let path = match how {
             None => Frame::Submit(SubmitPath::new(queue, bio)),
             Some(how) => Frame::Execute(ExecutePath::new(queue, bio, how)),
         };
-        // The CPU of the hctx submits.
-        self.cpu.id = CpuId(setting.index_of(hctx).0);
-        self.stack.push(path);
-        self.run(setting, world, Who::Inserter, None);
+        self.run(hctx, path, Who::Inserter, None);
     }
 
-    fn go(&mut self, setting: &Setting, world: &mut World, hctx: Hctx, context: u8) {
+    fn go(&mut self, hctx: Hctx, context: u8) {
+        let (setting, side) = (self.setting, &mut self.world.side);
         let place = setting.place(hctx, context);
-        let (path, wants) = match world.side.running[place].take() {
-            Some(Running { path, wants }) => (path, wants),
-            None => {
-                world.side.pending[usize::from(hctx.0)] = false;
-                let path = RunPath::work(setting.queue_of(hctx), setting.index_of(hctx));
-                (path, None)
+        let Running { path, wants } = side.running[place].take().unwrap_or_else(|| {
+            side.pending[usize::from(hctx.0)] = false;
+            Running {
+                path: RunPath::work(setting.queue_of(hctx), setting.index_of(hctx)),
+                wants: None,
             }
-        };
-        self.cpu.id = CpuId(setting.index_of(hctx).0);
-        self.stack.push(Frame::Run(path));
-        let wants = self.run(setting, world, Who::Dispatch(hctx), wants);
-        world.side.running[place] = self.stack.pop().map(|frame| match frame {
+        });
+        let wants = self.run(hctx, Frame::Run(path), Who::Dispatch(hctx), wants);
+        self.world.side.running[place] = self.runner.stack.pop().map(|frame| match frame {
             Frame::Run(path) => Running { path, wants },
             other => unreachable!("{other:?} is no run"),
         });
     }
 
-    fn free(&mut self, setting: &Setting, world: &mut World, request: u8) {
-        let entry = &mut world.side.requests[usize::from(request)];
+    fn free(&mut self, request: u8) {
+        let entry = &mut self.world.side.requests[usize::from(request)];
         let (home, slot) = (entry.home, entry.slot.take());
         let slot = slot.expect("the device has it");
         entry.life = Life::Freed;
-        self.cpu.id = CpuId(setting.index_of(home).0);
-        let path = CompletePath::end(setting.queue_of(home), slot, Status::Ok);
-        self.stack.push(Frame::Complete(path));
-        self.run(setting, world, Who::Completion, None);
-        world.side.ending[usize::from(request)] = self.stack.pop().map(|frame| match frame {
+        let path = CompletePath::end(self.setting.queue_of(home), slot, Status::Ok);
+        self.run(home, Frame::Complete(path), Who::Completion, None);
+        let left = self.runner.stack.pop();
+        self.world.side.ending[usize::from(request)] = left.map(|frame| match frame {
             Frame::Complete(path) => path,
             other => unreachable!("{other:?} is no completion"),
         });
     }
 
-    fn restart(&mut self, setting: &Setting, world: &mut World, request: u8) {
-        let entry = &mut world.side.requests[usize::from(request)];
+    fn restart(&mut self, request: u8) {
+        let entry = &mut self.world.side.requests[usize::from(request)];
         let home = core::mem::take(&mut entry.home);
         entry.life = Life::Done;
-        if let Some(path) = world.side.ending[usize::from(request)].take() {
-            self.cpu.id = CpuId(setting.index_of(home).0);
-            self.stack.push(Frame::Complete(path));
-            self.run(setting, world, Who::Inserter, None);
+        if let Some(path) = self.world.side.ending[usize::from(request)].take() {
+            self.run(home, Frame::Complete(path), Who::Inserter, None);
         }
-        let side = &mut world.side;
+        let side = &mut self.world.side;
         for (pending, starved) in side.pending.iter_mut().zip(&mut side.starved) {
             *pending |= core::mem::take(starved);
         }
     }
 
-    /// Runs labels until the next one begins an action, or to the end of the path. The frame stays
-    /// on the stack; the result is the lock that its next label takes.
-    fn run(
-        &mut self,
-        setting: &Setting,
-        world: &mut World,
-        who: Who,
-        wants: Option<LockId>,
-    ) -> Option<LockId> {
-        let World { mq, side } = world;
+    /// Runs labels of a path on the CPU of an hctx until the next one begins an action, or to its
+    /// end. The frame stays on the stack; the result is the lock that its next label takes.
+    fn run(&mut self, hctx: Hctx, path: Frame, who: Who, wants: Option<LockId>) -> Option<LockId> {
+        let Runner { cpu, stack, log } = &mut *self.runner;
+        cpu.id = CpuId(self.setting.index_of(hctx).0);
+        stack.push(path);
+        let World { mq, side } = &mut *self.world;
         let mut walk = Walk {
-            setting,
+            setting: self.setting,
             mq,
             side,
             who,
-            log: self.log.as_mut(),
+            log: log.as_mut(),
             last: None,
             resumes: wants.is_some(),
         };
-        let (cpu, stack) = (&mut self.cpu, &mut self.stack);
-        let at = Context { cpu, stack };
+        let at = Context {
+            cpu: &mut *cpu,
+            stack,
+        };
         let wants = drive(&mut walk, mq, at, wants.map_or(Next::Step, Next::Lock));
-        assert_eq!(self.cpu.locks_held(), 0, "an action ends with a lock");
+        assert_eq!(cpu.locks_held(), 0, "an action ends with a lock");
         wants
     }
 }

@@ -1,15 +1,13 @@
 //! The constants of a configuration, and the block layer that they describe.
 
 use blkmq::elevator::SchedulerKind;
-use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::queue::{BlkMq, QueueSettings};
 use blkmq::rules::{
-    AfterRefusal, AskAfter, BioPlug, Recheck, Restart, RestartRule, Rules, TagWait, WaitEntry,
-    WokenRun,
+    AskAfter, BioPlug, Recheck, Restart, RestartRule, Rules, TagWait, WaitEntry, WokenRun,
 };
-use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
-use crate::spec::SettingError;
 use crate::spec::constants::{self, Constant, Name};
+use crate::spec::queues_of_one_set;
 
 /// The most requests of a configuration.
 pub(super) const REQUESTS_MAX: usize = 8;
@@ -44,7 +42,7 @@ pub struct Setting {
 }
 
 /// The constants of the specification, and the rule or size that each one is.
-const CONSTANTS: &[Constant<Setting>] = &[
+pub(super) const CONSTANTS: &[Constant<Setting>] = &[
     Name("Requests").set(REQUESTS_MAX as u8, |s| &mut s.requests),
     Name("Queues").number(1, |_| HCTXS_MAX as u8, |s| &mut s.queues),
     Name("Hctxs").number(1, |s| HCTXS_MAX as u8 / s.queues, |s| &mut s.hctxs),
@@ -106,29 +104,12 @@ impl Setting {
         }
     }
 
-    /// Reads the constants of a configuration or of a schedule.
-    pub(super) fn of_constants(given: &[(String, String)]) -> Result<Setting, SettingError> {
-        let restart = Restart {
-            name: "specified",
-            after_refusal: AfterRefusal::Delay,
-            ..Restart::V4_14
-        };
-        constants::read(CONSTANTS, Setting::of_rule(restart), given)
-    }
-
-    /// The constants in the form that [`Setting::of_constants`] reads.
+    /// The constants in the form that `parse` reads.
     pub(crate) fn constants(&self) -> Vec<(String, String)> {
         constants::written(CONSTANTS, self)
     }
 
-    pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
-        let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
-        setting.symmetry = text.lines().any(|line| line.trim().starts_with("SYMMETRY"));
-        setting.judges_end = text.split_whitespace().any(|word| word == "NeverAllDone");
-        Ok(setting)
-    }
-
-    /// The idle block layer: queues of one set, a CPU per hctx, one wait queue per map.
+    /// The idle block layer: a CPU per hctx.
     pub(super) fn build(&self) -> BlkMq {
         // v6.12: a driver tag is taken only for the request that is dispatched next.
         let rules = Rules::v6_12().with_restart(self.restart);
@@ -136,35 +117,11 @@ impl Setting {
         let rules = rules.with_bio_plug(BioPlug::Never);
         let nr_requests = u32::from(self.requests);
         let scheduler = SchedulerKind::default_for(true);
-        let queue = QueueConfig {
-            settings: QueueSettings::plain(rules, scheduler, nr_requests),
-            tags: TagSetConfig {
-                queue_depth: self.tags.into(),
-                counts: HctxCounts {
-                    default: u16::from(self.hctxs),
-                    read: 0,
-                    poll: 0,
-                },
-                hctx_shared: false,
-                vectors: false,
-                waiters: 0,
-                tasks: 0,
-                wait_queues: 1,
-            },
-            topology: CpuTopology::flat(u16::from(self.hctxs)),
-            elevator: scheduler.defaults(HZ, nr_requests),
-            further: Vec::new(),
-            bios: usize::from(self.requests),
-            mapped: None,
-            above: None,
-        };
-        let mut mq = BlkMq::with_sets(&[vec![queue; usize::from(self.queues)]], &mut || 0);
-        for queue in &mut mq.queues {
-            // Tasks never wait for a scheduler tag: every request has one.
-            for map in &mut queue.sched {
-                map.keep_wait_queues(1);
-            }
-        }
-        mq
+        queues_of_one_set(
+            (self.queues, self.hctxs, self.hctxs),
+            QueueSettings::plain(rules, scheduler, nr_requests),
+            scheduler.defaults(HZ, nr_requests),
+            self.tags.into(),
+        )
     }
 }

@@ -1,9 +1,11 @@
 //! A state of the specification as the paths have it, and the actions that it allows.
 
+use core::mem::take;
+
 use blkmq::path::{CompletePath, RunPath};
 use blkmq::queue::LockId;
 use blkmq::request::{HctxId, QueueId, RequestId};
-use blkmq::schedule::{Argument, Step};
+use blkmq::schedule::Argument;
 
 use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
 use crate::spec::places;
@@ -97,24 +99,18 @@ impl Clone for Side {
     }
 
     fn clone_from(&mut self, source: &Side) {
-        let Side {
+        let (mut running, mut ending) = (take(&mut self.running), take(&mut self.ending));
+        copy_options(&mut running, &source.running);
+        copy_options(&mut ending, &source.ending);
+        *self = Side {
             running,
             ending,
-            requests,
-            pending,
-            starved,
-            inserted,
-        } = self;
-        // Most entries are empty and need no copy.
-        copy_options(running, &source.running);
-        copy_options(ending, &source.ending);
-        *requests = source.requests;
-        *pending = source.pending;
-        *starved = source.starved;
-        *inserted = source.inserted;
+            ..*source
+        };
     }
 }
 
+/// Most entries are empty and need no copy.
 fn copy_options<T: Copy>(to: &mut [Option<T>], from: &[Option<T>]) {
     for (to, from) in to.iter_mut().zip(from) {
         match from {
@@ -132,54 +128,8 @@ impl Side {
 }
 
 impl World {
-    pub(super) fn new(setting: &Setting) -> World {
-        World {
-            mq: setting.build(),
-            side: Side {
-                running: vec![None; usize::from(setting.all_hctxs() * setting.contexts)],
-                ending: vec![None; usize::from(setting.requests)],
-                requests: [Request::default(); REQUESTS_MAX],
-                pending: [false; HCTXS_MAX],
-                starved: [false; HCTXS_MAX],
-                inserted: 0,
-            },
-        }
-    }
-
     pub(super) fn life(&self, request: u8) -> Life {
         self.side.requests[usize::from(request)].life
-    }
-
-    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
-    pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
-        actions.clear();
-        let all = setting.all_hctxs();
-        for request in 0..setting.requests {
-            match self.life(request) {
-                Life::New => {
-                    let earlier = (0..request).any(|other| self.life(other) == Life::New);
-                    if !setting.lowest_first || !earlier {
-                        for hctx in (0..all).map(Hctx) {
-                            actions.push(Action::InsertSched(request, hctx));
-                            actions.push(Action::InsertBypass(request, hctx));
-                        }
-                    }
-                }
-                Life::Device => actions.push(Action::Free(request)),
-                Life::Freed => actions.push(Action::Restart(request)),
-                Life::Live | Life::Done => {}
-            }
-        }
-        for hctx in (0..all).map(Hctx) {
-            let mut starts = self.side.pending[usize::from(hctx.0)];
-            for context in 0..setting.contexts {
-                let busy = self.running(setting, hctx, context).is_some();
-                // The first idle context starts a run.
-                if busy || core::mem::take(&mut starts) {
-                    actions.push(Action::Go(hctx, context));
-                }
-            }
-        }
     }
 
     pub(super) fn running(&self, setting: &Setting, hctx: Hctx, context: u8) -> Option<&Running> {
@@ -222,32 +172,5 @@ impl Setting {
     pub(super) fn named(&self, hctx: Hctx) -> Argument {
         let index = u32::from(self.index_of(hctx).0);
         Argument::Hctx(u32::from(self.queue_of(hctx).0) + 1, index + 1)
-    }
-
-    /// The action under the name that schedules give it, in this state.
-    pub(super) fn named_step(&self, world: &World, action: Action) -> Step {
-        let request = |request: u8| {
-            (
-                "request".to_owned(),
-                Argument::Number(u32::from(request) + 1),
-            )
-        };
-        let hctx = |hctx: Hctx| ("hctx".to_owned(), self.named(hctx));
-        let (name, arguments) = match action {
-            Action::InsertSched(r, h) => ("InsertSched", vec![request(r), hctx(h)]),
-            Action::InsertBypass(r, h) => ("InsertBypass", vec![request(r), hctx(h)]),
-            Action::Go(h, context) => {
-                let number = Argument::Number(u32::from(context) + 1);
-                let arguments = vec![hctx(h), ("context".to_owned(), number)];
-                (world.at(self, h, context).name(), arguments)
-            }
-            Action::Free(r) => ("Free", vec![request(r)]),
-            Action::Restart(r) => ("Restart", vec![request(r)]),
-        };
-        Step {
-            action: name.to_owned(),
-            arguments,
-            observed: Vec::new(),
-        }
     }
 }

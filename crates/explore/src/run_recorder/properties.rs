@@ -25,7 +25,7 @@ const OF_RESTART: &[(&str, u32)] = &[("Hctxs", 1)];
 ///
 /// # Errors
 /// If its constants are not those of its specification.
-pub fn properties_of_run(schedule: &Schedule) -> Result<&'static [&'static str], String> {
+pub fn properties_of_run(schedule: &Schedule) -> Result<Vec<&'static str>, String> {
     let properties = match schedule.spec.as_str() {
         cfq_merge::RUNS => properties(schedule, OF_MERGES, cfq_merge::Setting::parse),
         bfq_merge::RUNS => properties(schedule, OF_MERGES, bfq_merge::Setting::parse),
@@ -40,7 +40,7 @@ fn properties<S: Specification>(
     schedule: &Schedule,
     sizes: &[(&'static str, u32)],
     read: impl Fn(&[(String, String)]) -> Result<S, SettingError>,
-) -> Result<&'static [&'static str], SettingError> {
+) -> Result<Vec<&'static str>, SettingError> {
     let mut constants = schedule.settings.clone();
     for &(name, most) in sizes {
         let Some((_, value)) = constants.iter_mut().find(|(known, _)| known == name) else {
@@ -58,5 +58,5 @@ fn properties<S: Specification>(
         }
         "1".clone_into(value);
     }
-    read(&constants).map(|_| S::PROPERTIES)
+    read(&constants).map(|_| S::properties())
 }

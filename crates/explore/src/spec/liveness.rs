@@ -9,7 +9,7 @@
 mod round;
 
 use super::search::showing;
-use super::{Fairness, Specification};
+use super::{Fairness, Runner, Specification};
 use blkmq::schedule::{Schedule, Step};
 use std::collections::BTreeMap;
 
@@ -100,7 +100,7 @@ impl<A: Copy> Graph<A> {
             live: Vec::new(),
         };
         let mut known: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
-        let mut runner = setting.runner(false);
+        let mut runner = Runner::new(false);
         let (mut actions, mut projection) = (Vec::new(), Vec::new());
         let first = setting.first();
         setting.project(&first, &mut projection);

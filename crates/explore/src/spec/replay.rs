@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use blkmq::path::Label;
 use blkmq::schedule::{Schedule, Step};
 
-use super::Specification;
+use super::{Runner, Specification};
 use crate::tlc::Verdict;
 
 /// The property of a schedule in which everything ends.
@@ -33,7 +33,7 @@ pub fn replay<S: Specification>(setting: &S, schedule: &Schedule) -> Replayed {
     let setting = &setting.for_schedule(schedule);
     let mut replay = Replay {
         setting,
-        runner: setting.runner(true),
+        runner: Runner::new(true),
         world: setting.first(),
         known: BTreeMap::new(),
         lap: Vec::new(),
@@ -49,7 +49,7 @@ pub fn replay<S: Specification>(setting: &S, schedule: &Schedule) -> Replayed {
             replayed.rejected = Some(why);
             break;
         }
-        let labels = S::labels(&replay.runner).to_vec();
+        let labels = replay.runner.labels().to_vec();
         replayed.steps.push((step.clone(), labels));
         if replayed.verdict == Verdict::Holds
             && schedule.shows != WAITS_FOR_EVER
@@ -84,7 +84,7 @@ struct Lap {
 #[derive(Debug)]
 struct Replay<'a, S: Specification> {
     setting: &'a S,
-    runner: S::Runner,
+    runner: Runner,
     world: S::World,
     /// The last value of each variable in the schedule.
     known: BTreeMap<String, String>,
@@ -97,6 +97,7 @@ impl<S: Specification> Replay<'_, S> {
         let Replay { setting, world, .. } = self;
         let action = find(*setting, world, step)?;
         let moved = setting.fair_bits(world, action);
+        self.runner.clear();
         setting.take(&mut self.runner, world, action);
         self.known.extend(step.observed.iter().cloned());
         if let Some(why) = contradicted(*setting, world, &self.known) {
@@ -215,7 +216,7 @@ fn plain(value: &str) -> String {
 
 /// Actions as steps, with what each changed.
 pub(super) fn steps<S: Specification>(setting: &S, actions: &[S::Action]) -> Vec<Step> {
-    let mut runner = setting.runner(false);
+    let mut runner = Runner::new(false);
     let mut world = setting.first();
     let observe = |world: &S::World| -> Vec<Option<String>> {
         let names = S::OBSERVED.iter();

@@ -7,7 +7,7 @@
 
 use blkmq::schedule::{Schedule, Step};
 
-use super::Specification;
+use super::{Runner, Specification};
 use crate::fingerprint::{fingerprint, fingerprint_of};
 use crate::resources::{Halt, Resources};
 use crate::search::{End, KINDS, Limits, Model, choices_of, search};
@@ -129,7 +129,7 @@ struct Projected<'a, S> {
 impl<S: Specification> Projected<'_, S> {
     /// The projection of the state after these actions.
     fn projection(&self, actions: &[S::Action]) -> Vec<u8> {
-        let (mut world, mut runner) = (self.setting.first(), self.setting.runner(false));
+        let (mut world, mut runner) = (self.setting.first(), Runner::new(false));
         for &action in actions {
             self.setting.take(&mut runner, &mut world, action);
         }
@@ -143,7 +143,7 @@ impl<S: Specification> Model for Projected<'_, S> {
     type World = S::World;
     type Choice = S::Action;
     /// With the last projection.
-    type Runner = (S::Runner, Vec<u8>);
+    type Runner = (Runner, Vec<u8>);
     /// The name of an invariant.
     type Fault = &'static str;
 
@@ -153,7 +153,7 @@ impl<S: Specification> Model for Projected<'_, S> {
 
     fn runner(&self) -> Self::Runner {
         assert!(S::ACTIONS.len() <= KINDS, "{} has more actions", S::NAME);
-        (self.setting.runner(false), Vec::new())
+        (Runner::new(false), Vec::new())
     }
 
     fn choices(&self, world: &S::World, actions: &mut Vec<S::Action>) -> Result<(), &'static str> {

@@ -9,7 +9,7 @@ use super::broken;
 use crate::dispatch::world::deadline;
 use crate::dispatch::world::{Action, At, Life, World};
 use crate::dispatch::{Judged, Setting};
-use crate::spec::Specification;
+use crate::spec::{Runner, Specification};
 
 fn setting() -> Setting {
     let text = "Cpus = 2\nPerCpu = 1\nInsertion = \"repaired\"\nGating = \"inside\"\n\
@@ -19,7 +19,7 @@ fn setting() -> Setting {
 
 /// Runs actions until a process is at `at`; if it must wait, the other process goes.
 fn until(setting: &Setting, process: u8, at: At) -> World {
-    let mut runner = setting.runner(false);
+    let mut runner = Runner::new(false);
     let mut world = setting.first();
     // The other process has the lock and inserts, so that this one finds the lock taken.
     let other = 1 - process;

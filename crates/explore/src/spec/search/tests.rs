@@ -1,12 +1,11 @@
 //! A toy whose projection leaves out a variable that decides the future.
 
-use blkmq::path::Label;
-use blkmq::schedule::Step;
+use blkmq::schedule::Argument;
 
 use super::{Options, explore};
 use crate::fingerprint::fingerprint;
 use crate::resources::Resources;
-use crate::spec::{SettingError, Specification};
+use crate::spec::{Runner, SettingError, Specification};
 use crate::tlc::Verdict;
 
 /// Three steps that either of two actions begins. One of the actions leaves a mark, which no step
@@ -27,12 +26,14 @@ enum Act {
 impl Specification for Toy {
     const NAME: &'static str = "Toy";
     const OBSERVED: &'static [&'static str] = &[];
-    const PROPERTIES: &'static [&'static str] = &[];
     const ACTIONS: &'static [&'static str] = &["Begin", "BeginMarked", "Go", "GoMarked"];
     /// The step that was reached, and the mark.
     type World = (u8, bool);
     type Action = Act;
-    type Runner = ();
+
+    fn properties() -> Vec<&'static str> {
+        Vec::new()
+    }
 
     fn parse(_: &[(String, String)]) -> Result<Toy, SettingError> {
         Err(SettingError::Missing("Toy"))
@@ -50,12 +51,6 @@ impl Specification for Toy {
         (0, false)
     }
 
-    fn runner(&self, _: bool) {}
-
-    fn labels((): &()) -> &[Label] {
-        &[]
-    }
-
     fn actions(&self, &(at, marked): &(u8, bool), actions: &mut Vec<Act>) {
         actions.clear();
         match at {
@@ -66,7 +61,7 @@ impl Specification for Toy {
         }
     }
 
-    fn take(&self, (): &mut (), world: &mut (u8, bool), action: Act) {
+    fn take(&self, _: &mut Runner, world: &mut (u8, bool), action: Act) {
         world.0 += 1;
         world.1 |= action == Act::BeginMarked;
     }
@@ -75,11 +70,8 @@ impl Specification for Toy {
         action as usize
     }
 
-    fn step(&self, _: &(u8, bool), action: Act) -> Step {
-        Step {
-            action: Toy::ACTIONS[action as usize].to_owned(),
-            ..Step::default()
-        }
+    fn arguments(&self, _: Act) -> Vec<(&'static str, Argument)> {
+        Vec::new()
     }
 
     fn project(&self, world: &(u8, bool), bytes: &mut Vec<u8>) {
