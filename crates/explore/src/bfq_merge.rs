@@ -11,12 +11,14 @@ mod run;
 mod setting;
 mod world;
 
+use blkmq::rules::Rules;
+use blkmq::schedule::view::flag;
+
 use crate::merging::{
-    Invariant, MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, number,
+    Invariant, MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, number, numbers,
     same_parent, tuple,
 };
 use crate::spec::{SettingError, constants};
-use blkmq::rules::Rules;
 pub use run::Wrong;
 use setting::CONSTANTS;
 pub use setting::Setting;
@@ -28,18 +30,6 @@ pub const RUNS: &str = "BfqMergeRuns";
 
 impl MergeSpec for Setting {
     const NAME: &'static str = "BfqMerge";
-    const OBSERVED: &'static [&'static str] = &[
-        "slot",
-        "candidate",
-        "born",
-        "ref",
-        "stable",
-        "new",
-        "io",
-        "owner",
-        "created",
-        "used",
-    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
     const INVARIANTS: &'static [Invariant<Setting>] = &[
         ("LiveDeref", not_used),
@@ -137,20 +127,24 @@ impl MergeSpec for Setting {
         bytes.extend((0..self.groups).map(|g| number(world.created(g))));
     }
 
-    fn observed(&self, world: &World<Setting>, name: &str) -> Option<String> {
-        let index = |of: Option<u32>| of.map_or(0, |of| of as i32 + 1);
-        let from_one = |of: Option<u8>| i32::from(number(of));
-        Some(match name {
-            "candidate" => tuple(self.processes, |p| from_one(world.candidate(p))),
-            "stable" => tuple(self.queues, |q| {
-                world.queue(q).map_or(0, |seen| seen.stable)
-            }),
-            "owner" => tuple(self.queues, |q| {
-                index(world.queue(q).and_then(|seen| seen.owner))
-            }),
-            "created" => tuple(self.groups, |g| from_one(world.created(g))),
-            _ => return None,
-        })
+    fn observed(&self, world: &World<Setting>) -> Vec<(&'static str, String)> {
+        let (processes, queues) = (self.processes, self.queues);
+        let io = |q| world.side.io[usize::from(q)].into();
+        vec![
+            ("slot", numbers(processes, |p| world.slot(p))),
+            ("candidate", numbers(processes, |p| world.candidate(p))),
+            ("born", world.side.born.to_string()),
+            ("ref", world.of_queues(queues, |seen| seen.references)),
+            ("stable", world.of_queues(queues, |seen| seen.stable)),
+            ("new", numbers(queues, |q| Setting::new_of(world, q))),
+            ("io", tuple(queues, io)),
+            (
+                "owner",
+                world.of_queues(queues, |seen| seen.owner.map_or(0, |p| p as i32 + 1)),
+            ),
+            ("created", numbers(self.groups, |g| world.created(g))),
+            ("used", flag(world.side.used)),
+        ]
     }
 
     fn slots(world: &World<Setting>, process: u8) -> [Option<u8>; 2] {
@@ -162,11 +156,12 @@ impl MergeSpec for Setting {
     }
 
     fn process_references(world: &World<Setting>, queue: u8) -> i32 {
-        world.process_references(queue)
+        let seen = world.queue(queue);
+        seen.map_or(0, |s| s.references - s.requests - s.stable)
     }
 
     fn new_of(world: &World<Setting>, queue: u8) -> Option<u8> {
-        world.new_of(queue)
+        world.queue(queue)?.new.map(|queue| queue as u8)
     }
 
     fn group(world: &World<Setting>, queue: u8) -> Option<u16> {

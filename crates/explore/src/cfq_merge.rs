@@ -12,12 +12,14 @@ mod run;
 mod setting;
 mod world;
 
+use blkmq::rules::QueueMerge;
+use blkmq::schedule::view::flag;
+
 use crate::merging::{
-    Invariant, MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, number,
+    Invariant, MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, number, numbers,
     same_parent, tuple,
 };
 use crate::spec::{SettingError, constants};
-use blkmq::rules::QueueMerge;
 use setting::CONSTANTS;
 pub use setting::{Async, Leaving, Oom, Setting, Table};
 use world::Code;
@@ -28,16 +30,6 @@ pub const RUNS: &str = "CfqMergeRuns";
 
 impl MergeSpec for Setting {
     const NAME: &'static str = "CfqMerge";
-    const OBSERVED: &'static [&'static str] = &[
-        "slot",
-        "slotAsync",
-        "born",
-        "ref",
-        "new",
-        "io",
-        "table",
-        "used",
-    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
     const INVARIANTS: &'static [Invariant<Setting>] = &[
         ("LiveDeref", not_used),
@@ -114,20 +106,26 @@ impl MergeSpec for Setting {
             }
         }
         for q in 0..self.all_queues() {
-            let references = world.references(q);
+            let references = Setting::references(world, q);
             let references = u8::try_from(references).expect("small spaces count little");
-            bytes.extend([references, number(world.new_of(q))]);
+            bytes.extend([references, number(Setting::new_of(world, q))]);
             bytes.push(world.side.more.group[usize::from(q)]);
         }
     }
 
-    fn observed(&self, world: &World<Setting>, name: &str) -> Option<String> {
-        let from_one = |of: Option<u8>| i32::from(number(of));
-        Some(match name {
-            "slotAsync" => tuple(self.processes, |p| from_one(world.slot(p, false))),
-            "table" => from_one(world.table()).to_string(),
-            _ => return None,
-        })
+    fn observed(&self, world: &World<Setting>) -> Vec<(&'static str, String)> {
+        let (processes, queues) = (self.processes, self.all_queues());
+        let io = |q| world.side.io[usize::from(q)].into();
+        vec![
+            ("slot", numbers(processes, |p| world.slot(p, true))),
+            ("slotAsync", numbers(processes, |p| world.slot(p, false))),
+            ("born", world.side.born.to_string()),
+            ("ref", tuple(queues, |q| Setting::references(world, q))),
+            ("new", numbers(queues, |q| Setting::new_of(world, q))),
+            ("io", tuple(queues, io)),
+            ("table", number(world.table()).to_string()),
+            ("used", flag(world.side.used)),
+        ]
     }
 
     fn slots(world: &World<Setting>, process: u8) -> [Option<u8>; 2] {
@@ -135,15 +133,19 @@ impl MergeSpec for Setting {
     }
 
     fn references(world: &World<Setting>, queue: u8) -> i32 {
-        world.references(queue)
+        let q = world.side.more.numbers[usize::from(queue)];
+        let tie = q.and_then(|q| world.code.tie(q).ok());
+        tie.map_or(0, |tie| tie.references)
     }
 
     fn process_references(world: &World<Setting>, queue: u8) -> i32 {
-        world.process_references(queue)
+        Setting::references(world, queue) - i32::from(world.side.io[usize::from(queue)])
     }
 
     fn new_of(world: &World<Setting>, queue: u8) -> Option<u8> {
-        world.new_of(queue)
+        let q = world.side.more.numbers[usize::from(queue)]?;
+        let tie = world.code.tie(q).ok()?;
+        tie.new.map(|q| world.number(q))
     }
 
     /// A queue that no process created belongs to no group.

@@ -2,12 +2,14 @@
 //! January 2024.
 //!
 //! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
-//! with it, `dispatch/run.rs` for the run of an action, `dispatch/project.rs` for the variables.
+//! with it, `dispatch/run.rs` for the run of an action, `dispatch/setting.rs` and
+//! `dispatch/variables.rs` for the tables of constants and variables.
 
 mod invariant;
 mod project;
 mod run;
 mod setting;
+pub(crate) mod variables;
 mod world;
 
 use std::sync::LazyLock;
@@ -35,19 +37,6 @@ pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
 
 impl Specification for Setting {
     const NAME: &'static str = "Dispatch";
-    const OBSERVED: &'static [&'static str] = &[
-        "owner",
-        "queued",
-        "bucket",
-        "side",
-        "seq",
-        "dispatching",
-        "inserting",
-        "buckets",
-        "armed",
-        "device",
-        "done",
-    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
     type World = World;
     type Action = Action;
@@ -145,8 +134,8 @@ impl Specification for Setting {
         fingerprint(&(&world.mq, &world.side))
     }
 
-    fn observed(&self, world: &World, name: &str) -> Option<String> {
-        world.observed(self, name)
+    fn observed(&self, world: &World) -> Vec<(&'static str, String)> {
+        world.observed(self)
     }
 
     fn broken(&self, world: &World) -> Option<&'static str> {

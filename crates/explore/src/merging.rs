@@ -19,7 +19,7 @@ use crate::spec::{Runner, SettingError, Specification, from_one};
 pub(crate) use invariant::{
     acyclic, all_but_last, bit_of, every, never_all_done, no_leak, not_used, ref_exact, same_parent,
 };
-pub(crate) use project::{number, tuple};
+pub(crate) use project::{number, numbers, tuple};
 pub(crate) use world::Side;
 pub use world::{Used, World};
 
@@ -80,8 +80,6 @@ pub type Invariant<S> = (&'static str, fn(&World<S>, &S) -> bool);
 pub trait MergeSpec: Clone + Debug + Sync + 'static {
     /// Its folder below `specs/`.
     const NAME: &'static str;
-    /// Variables that schedules show.
-    const OBSERVED: &'static [&'static str];
     const ACTIONS: &'static [&'static str];
     /// The last one must be violated: it shows that processes can end well.
     const INVARIANTS: &'static [Invariant<Self>];
@@ -112,8 +110,8 @@ pub trait MergeSpec: Clone + Debug + Sync + 'static {
     fn act(&self, world: &mut World<Self>, action: Self::Action) -> Result<(), Used>;
     /// Appends variables that only this specification has.
     fn project(&self, world: &World<Self>, bytes: &mut Vec<u8>);
-    /// The values of these variables, as TLC prints them.
-    fn observed(&self, world: &World<Self>, name: &str) -> Option<String>;
+    /// The variables that schedules show, as TLC prints them.
+    fn observed(&self, world: &World<Self>) -> Vec<(&'static str, String)>;
 
     fn slots(world: &World<Self>, process: u8) -> [Option<u8>; 2];
     /// References of a queue; a freed one has none.
@@ -128,7 +126,6 @@ pub trait MergeSpec: Clone + Debug + Sync + 'static {
 
 impl<S: MergeSpec> Specification for S {
     const NAME: &'static str = S::NAME;
-    const OBSERVED: &'static [&'static str] = S::OBSERVED;
     const ACTIONS: &'static [&'static str] = S::ACTIONS;
     type World = World<S>;
     type Action = S::Action;
@@ -190,9 +187,8 @@ impl<S: MergeSpec> Specification for S {
         fingerprint(&(&world.code, &world.side))
     }
 
-    fn observed(&self, world: &World<S>, name: &str) -> Option<String> {
-        let common = world.observed_of_all(self.sizes(), name);
-        common.or_else(|| MergeSpec::observed(self, world, name))
+    fn observed(&self, world: &World<S>) -> Vec<(&'static str, String)> {
+        MergeSpec::observed(self, world)
     }
 
     fn broken(&self, world: &World<S>) -> Option<&'static str> {

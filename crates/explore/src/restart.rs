@@ -1,12 +1,14 @@
 //! The specification `specs/Restart`, explored with the real paths.
 //!
 //! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
-//! with it, `restart/world.rs` for the run of an action, `restart/project.rs` for the variables.
+//! with it, `restart/run.rs` for the run of an action, `restart/setting.rs` and
+//! `restart/variables.rs` for the tables of constants and variables.
 
 mod invariant;
 mod project;
 mod run;
 mod setting;
+pub(crate) mod variables;
 mod world;
 
 use std::sync::LazyLock;
@@ -33,9 +35,6 @@ pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
 
 impl Specification for Setting {
     const NAME: &'static str = "Restart";
-    const OBSERVED: &'static [&'static str] = &[
-        "tags", "restart", "pending", "waiters", "sched", "disp", "qcount", "mcount", "state",
-    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
     type World = World;
     type Action = Action;
@@ -148,8 +147,8 @@ impl Specification for Setting {
         fingerprint(&(&world.mq, &world.side))
     }
 
-    fn observed(&self, world: &World, name: &str) -> Option<String> {
-        world.observed(self, name)
+    fn observed(&self, world: &World) -> Vec<(&'static str, String)> {
+        world.observed(self)
     }
 
     fn broken(&self, world: &World) -> Option<&'static str> {

@@ -5,7 +5,7 @@
 //! them lists the actions), runs under `specs/CfqMerge` and `specs/BfqMerge` one step for each
 //! event that the scheduler records. Variables are read off the block layer after the label and its
 //! effects. Read first: README.md of each specification; next: `run_recorder/restart.rs`,
-//! `dispatch.rs` and `merging.rs`. Request numbers are in `names.rs`.
+//! `dispatch.rs` and `merging.rs`. All steps are in `step_log.rs`, request numbers in `names.rs`.
 
 mod bfq_merge;
 mod cfq_merge;

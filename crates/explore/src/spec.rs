@@ -41,8 +41,6 @@ pub struct Fairness {
 pub trait Specification: Clone + Debug + Sync {
     /// Its folder below `specs/`.
     const NAME: &'static str;
-    /// Variables in schedules, by the specification's names.
-    const OBSERVED: &'static [&'static str];
     const ACTIONS: &'static [&'static str];
     /// A state. `clone_from` should allocate nothing.
     type World: Clone + Debug + Send;
@@ -77,8 +75,8 @@ pub trait Specification: Clone + Debug + Sync {
     fn project(&self, world: &Self::World, bytes: &mut Vec<u8>);
     /// A hash of the whole state, for the test of projections.
     fn concrete(&self, world: &Self::World) -> u128;
-    /// The value of a variable, as TLC prints it; none if the name is not observed.
-    fn observed(&self, world: &Self::World, name: &str) -> Option<String>;
+    /// The variables that schedules show, by the specification's names, as TLC prints them.
+    fn observed(&self, world: &Self::World) -> Vec<(&'static str, String)>;
     /// The first invariant that does not hold, by the specification's name.
     fn broken(&self, world: &Self::World) -> Option<&'static str>;
     /// Quiet, with every request done.

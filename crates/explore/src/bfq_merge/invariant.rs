@@ -1,7 +1,7 @@
 //! Invariants that only the specification of BFQ's merge code has.
 
 use super::setting::Setting;
-use crate::merging::{self, World, every};
+use crate::merging::{self, MergeSpec, World, every};
 
 /// I2 (RefExact): candidates of merges hold references, too.
 pub(super) fn ref_exact(world: &World<Setting>, setting: &Setting) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn acyclic(world: &World<Setting>, setting: &Setting) -> bool {
 }
 
 pub(super) fn no_negative(world: &World<Setting>, setting: &Setting) -> bool {
-    every(setting, |q| world.process_references(q) >= 0)
+    every(setting, |q| Setting::process_references(world, q) >= 0)
 }
 
 fn is_owned(world: &World<Setting>, q: u8) -> bool {
@@ -36,13 +36,14 @@ pub(super) fn owner_valid(world: &World<Setting>, setting: &Setting) -> bool {
 
 pub(super) fn owned_unplanned(world: &World<Setting>, setting: &Setting) -> bool {
     every(setting, |q| {
-        !is_owned(world, q) || world.new_of(q).is_none()
+        !is_owned(world, q) || Setting::new_of(world, q).is_none()
     })
 }
 
 pub(super) fn planned_shared(world: &World<Setting>, setting: &Setting) -> bool {
     every(setting, |q| {
-        let planned = world.new_of(q).is_some() && world.process_references(q) > 0;
+        let planned =
+            Setting::new_of(world, q).is_some() && Setting::process_references(world, q) > 0;
         !planned || world.queue(q).is_some_and(|seen| seen.shared)
     })
 }

@@ -5,7 +5,7 @@ use blkmq::elevator::bfq::protocol::{CreationOutcome, MergeProtocol};
 use super::setting::Setting;
 use super::world::{ACTIONS, Action};
 use crate::guard::guarded;
-use crate::merging::{Act, Used, World};
+use crate::merging::{Act, MergeSpec, Used, World};
 
 /// A miscount that a check must find: one kind of action puts the reference of its queue once too
 /// rarely, or once too often.
@@ -16,7 +16,7 @@ pub struct Wrong {
     pub drops: bool,
 }
 
-/// Takes an action that `World::actions` has listed.
+/// Takes an action that the setting has listed.
 pub(super) fn act(
     setting: &Setting,
     world: &mut World<Setting>,
@@ -44,7 +44,7 @@ pub(super) fn act(
         && setting.notes_short
     {
         let slot = world.slot(p).expect("it was redirected there");
-        world.side.more.short |= world.new_of(slot).is_some();
+        world.side.more.short |= Setting::new_of(world, slot).is_some();
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use blkmq::elevator::bfq::protocol::{MergeProtocol, SeenQueue};
 
 use super::setting::Setting;
-use crate::merging::{PROCESSES_MAX, World, actions};
+use crate::merging::{MergeSpec, PROCESSES_MAX, World, actions, tuple};
 
 pub(super) type Code = MergeProtocol;
 
@@ -64,14 +64,9 @@ impl World<Setting> {
         self.code.queue(u32::from(q))
     }
 
-    /// The queue that `new_bfqq` of a queue names.
-    pub(super) fn new_of(&self, q: u8) -> Option<u8> {
-        self.queue(q)?.new.map(|q| q as u8)
-    }
-
-    pub(super) fn process_references(&self, q: u8) -> i32 {
-        let seen = self.queue(q);
-        seen.map_or(0, |s| s.references - s.requests - s.stable)
+    /// A value of each queue, as TLC prints them; 0 of a freed one.
+    pub(super) fn of_queues(&self, count: u8, value: impl Fn(SeenQueue) -> i32) -> String {
+        tuple(count, |q| self.queue(q).map_or(0, &value))
     }
 
     pub(super) fn of_process(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
@@ -125,7 +120,7 @@ impl World<Setting> {
             let busy = self.side.busy(self.side.born).filter(follows);
             actions.extend(busy.map(|from| Action::Carry(p, from)));
         }
-        let planned = self.new_of(q);
+        let planned = Setting::new_of(self, q);
         match planned {
             Some(new) if new != q => actions.push(Action::Redirect(p)),
             Some(_) => {}
@@ -145,14 +140,14 @@ impl World<Setting> {
     }
 
     fn leads_to(&self, from: u8, to: u8) -> bool {
-        let chain = core::iter::successors(Some(from), |&at| self.new_of(at));
+        let chain = core::iter::successors(Some(from), |&at| Setting::new_of(self, at));
         chain
             .take(usize::from(self.side.born) + 1)
             .any(|at| at == to)
     }
 
     fn is_alone(&self, setting: &Setting, q: u8) -> bool {
-        let unplanned = self.new_of(q).is_none() || !setting.chain_to_tail;
-        unplanned && self.process_references(q) == 1
+        let unplanned = Setting::new_of(self, q).is_none() || !setting.chain_to_tail;
+        unplanned && Setting::process_references(self, q) == 1
     }
 }

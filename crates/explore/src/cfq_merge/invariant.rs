@@ -1,7 +1,7 @@
 //! Invariants that only the specification of CFQ's merge code has.
 
 use super::setting::{Oom, Setting};
-use crate::merging::{self, World, every};
+use crate::merging::{self, MergeSpec, World, every};
 
 /// I2 (RefExact): the table and the pin hold references, too.
 pub(super) fn ref_exact(world: &World<Setting>, setting: &Setting) -> bool {
@@ -14,13 +14,13 @@ pub(super) fn ref_exact(world: &World<Setting>, setting: &Setting) -> bool {
 
 pub(super) fn no_negative(world: &World<Setting>, setting: &Setting) -> bool {
     every(setting, |q| {
-        !world.is_live(q) || world.process_references(q) >= 0
+        !world.is_live(q) || Setting::process_references(world, q) >= 0
     })
 }
 
 /// I4 (Acyclic), of queues that processes will still come to.
 pub(super) fn acyclic(world: &World<Setting>, setting: &Setting) -> bool {
-    let matters = |q: u8| world.is_live(q) && world.process_references(q) > 0;
+    let matters = |q: u8| world.is_live(q) && Setting::process_references(world, q) > 0;
     merging::acyclic(world, setting, matters)
 }
 

@@ -4,7 +4,7 @@ use blkmq::elevator::cfq::merge::{FALLBACK, QId, Ties};
 use blkmq::request::IoContextId;
 
 use super::setting::{Async, Leaving, Oom, Setting, Table};
-use crate::merging::{QUEUES_MAX, World, actions};
+use crate::merging::{MergeSpec, QUEUES_MAX, World, actions};
 
 pub(super) type Code = Ties;
 
@@ -71,7 +71,7 @@ pub(super) fn first(setting: &Setting) -> (Ties, Named) {
 
 impl World<Setting> {
     /// The specification's number of a queue of the code.
-    fn number(&self, q: QId) -> u8 {
+    pub(super) fn number(&self, q: QId) -> u8 {
         let at = self.side.more.numbers.iter().position(|&n| n == Some(q));
         at.expect("the queue was created here") as u8
     }
@@ -85,26 +85,8 @@ impl World<Setting> {
         self.code.table()[0].map(|q| self.number(q))
     }
 
-    pub(super) fn references(&self, q: u8) -> i32 {
-        let tie = self.side.more.numbers[usize::from(q)].and_then(|q| self.code.tie(q).ok());
-        tie.map_or(0, |tie| tie.references)
-    }
-
     pub(super) fn is_live(&self, q: u8) -> bool {
-        self.references(q) > 0
-    }
-
-    /// The queue that `new_cfqq` of a queue names.
-    pub(super) fn new_of(&self, q: u8) -> Option<u8> {
-        let tie = self
-            .code
-            .tie(self.side.more.numbers[usize::from(q)]?)
-            .ok()?;
-        tie.new.map(|q| self.number(q))
-    }
-
-    pub(super) fn process_references(&self, q: u8) -> i32 {
-        self.references(q) - i32::from(self.side.io[usize::from(q)])
+        Setting::references(self, q) > 0
     }
 
     pub(super) fn requests(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
@@ -119,11 +101,11 @@ impl World<Setting> {
             }
             return;
         };
-        actions.push(match self.new_of(q) {
+        actions.push(match Setting::new_of(self, q) {
             None => Action::Submit(p),
             Some(_) => Action::Redirect(p),
         });
-        let shared = self.process_references(q) > 1;
+        let shared = Setting::process_references(self, q) > 1;
         if setting.split != Leaving::None && shared && may_create {
             actions.push(Action::Leave(p));
         }
@@ -135,7 +117,7 @@ impl World<Setting> {
         }
         let slot = self.slot(p, false);
         let of_its_own = slot.filter(|&q| Some(q) != setting.oom_queue());
-        actions.push(match of_its_own.and_then(|q| self.new_of(q)) {
+        actions.push(match of_its_own.and_then(|q| Setting::new_of(self, q)) {
             None => Action::SubmitAsync(p),
             Some(_) => Action::RedirectAsync(p),
         });
@@ -149,7 +131,7 @@ impl World<Setting> {
         let shared = setting.async_queue();
         let shared = shared.filter(|_| setting.r#async == Async::Current);
         for c in own.clone().chain(shared) {
-            if !self.is_live(c) || self.new_of(c).is_some() {
+            if !self.is_live(c) || Setting::new_of(self, c).is_some() {
                 continue;
             }
             let group = |q: u8| self.side.more.group[usize::from(q)];

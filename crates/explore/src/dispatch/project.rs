@@ -1,17 +1,16 @@
-//! The variables of the specification, read off a state.
+//! All variables of the specification, as bytes.
 //!
 //! Two states with the same projection have the same future; `spec/search.rs` tests that.
 
-use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::list::QueueList;
 use blkmq::path::Frame;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{Direction, Place, QueueId, RequestId, RequestPool};
 
 use super::setting::Setting;
+use super::variables::{self, VARIABLES, View};
 use super::world::{At, Life, World, deadline};
 use crate::spec::owner;
-use blkmq::schedule::view::flag;
 
 /// Levels of mq-deadline; all requests are of one.
 const LEVELS: usize = 3;
@@ -77,41 +76,26 @@ impl World {
     }
 
     pub(super) fn bucket(&self, cpu: u8) -> Vec<u8> {
-        let q = self.queue();
-        let Some(bucket) = deadline(q).series().buckets.get(usize::from(cpu)) else {
-            return Vec::new();
-        };
-        q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
+        variables::bucket(self.queue(), cpu.into(), owner)
     }
 
     pub(super) fn side_list(&self) -> Vec<u8> {
         let q = self.queue();
-        q.with_pool(|pool| {
-            deadline(q).series().inserted.inspect(|lists| {
-                assert!(lists.at_head.is_empty(), "nothing is inserted at head");
-                owners(pool, lists.at_tail)
-            })
-        })
-    }
-
-    fn seq(&self) -> u8 {
-        let seq = deadline(self.queue()).series().insert_seq.peek();
-        u8::try_from(seq).expect("small spaces count little")
-    }
-
-    /// The series' bits, such as DD_DISPATCHING.
-    fn bits(&self) -> u64 {
-        deadline(self.queue()).series().run_state.peek()
+        let inserted = &deadline(q).series().inserted;
+        let at_head = inserted.inspect(|lists| !lists.at_head.is_empty());
+        assert!(!at_head, "nothing is inserted at head");
+        variables::side_list(q, owner)
     }
 
     /// The variables of the specification, in a fixed order: lists with an end mark.
     pub(super) fn project(&self, setting: &Setting, bytes: &mut Vec<u8>) {
         let number = |owner: Option<u8>| owner.map_or(0, |number| number + 1);
+        let series = deadline(self.queue()).series();
         bytes.extend([
             number(self.side.owner),
             number(self.side.insert_owner),
-            self.bits() as u8,
-            self.seq(),
+            series.run_state.peek() as u8,
+            u8::try_from(series.insert_seq.peek()).expect("small spaces count little"),
             u8::from(self.side.armed),
         ]);
         let list = |bytes: &mut Vec<u8>, requests: Vec<u8>| {
@@ -145,31 +129,20 @@ impl World {
         requests.filter(|&r| self.life(r) == life).collect()
     }
 
-    /// The value of a variable, as TLC prints it; none if the name is not observed.
-    pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
-        let numbers = |requests: Vec<u8>| {
-            let numbers = requests.iter().map(|request| (request + 1).to_string());
-            numbers.collect::<Vec<_>>().join(", ")
+    /// The variables that schedules show.
+    pub(super) fn observed(&self, setting: &Setting) -> Vec<(&'static str, String)> {
+        let numbers = |requests: Vec<u8>| requests.iter().map(|&r| u32::from(r) + 1).collect();
+        let view = View {
+            mq: &self.mq,
+            cpus: setting.cpus.into(),
+            owner: self.side.owner.map_or(0, |process| u32::from(process) + 1),
+            armed: self.side.armed,
+            number: &|pool, rq| u32::from(owner(pool, rq)) + 1,
+            queued: numbers(self.queued()),
+            done: numbers(self.all(setting, Life::Done)),
         };
-        let tuple = |requests: Vec<u8>| format!("<<{}>>", numbers(requests));
-        let bit = |mask: u64| flag(self.bits() & mask != 0);
-        Some(match name {
-            "owner" => self.side.owner.map_or(0, |number| number + 1).to_string(),
-            "queued" => tuple(self.queued()),
-            "bucket" => {
-                let each = (0..setting.cpus).map(|cpu| tuple(self.bucket(cpu)));
-                format!("<<{}>>", each.collect::<Vec<_>>().join(", "))
-            }
-            "side" => tuple(self.side_list()),
-            "seq" => self.seq().to_string(),
-            "dispatching" => bit(DISPATCHING),
-            "inserting" => bit(INSERTING),
-            "buckets" => bit(BUCKETS),
-            "armed" => flag(self.side.armed),
-            "device" => format!("{{{}}}", numbers(self.all(setting, Life::Device))),
-            "done" => format!("{{{}}}", numbers(self.all(setting, Life::Done))),
-            _ => return None,
-        })
+        let each = VARIABLES.iter();
+        each.map(|(name, read)| (*name, read(&view))).collect()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::spec::{Runner, add_read, owner};
 const HCTX: HctxId = HctxId(0);
 
 impl Runner {
-    /// Takes an action that `World::actions` has listed. Panics where the paths do.
+    /// Takes an action that the setting has listed. Panics where the paths do.
     pub(super) fn take(&mut self, setting: &Setting, world: &mut World, action: Action) {
         match action {
             Action::Go(process) => self.go(setting, world, process),

@@ -1,7 +1,6 @@
 //! Variables that all specifications of merging share.
 
-use super::{MergeSpec, Side, Sizes, World};
-use blkmq::schedule::view::flag;
+use super::{Side, Sizes};
 
 /// The number from 1; 0 is none.
 pub(crate) fn number(of: Option<u8>) -> u8 {
@@ -12,6 +11,11 @@ pub(crate) fn number(of: Option<u8>) -> u8 {
 pub(crate) fn tuple(count: u8, of: impl Fn(u8) -> i32) -> String {
     let each = (0..count).map(|at| of(at).to_string());
     format!("<<{}>>", each.collect::<Vec<_>>().join(", "))
+}
+
+/// `count` numbers from 1.
+pub(crate) fn numbers(count: u8, of: impl Fn(u8) -> Option<u8>) -> String {
+    tuple(count, |at| number(of(at)).into())
 }
 
 impl<M> Side<M> {
@@ -26,23 +30,5 @@ impl<M> Side<M> {
                 .map(|&exited| u8::from(exited)),
         );
         bytes.extend(&self.io[..queues]);
-    }
-}
-
-impl<S: MergeSpec> World<S> {
-    /// The value of a variable that all these specifications have.
-    pub(super) fn observed_of_all(&self, sizes: Sizes, name: &str) -> Option<String> {
-        let (processes, queues) = (sizes.processes, sizes.queues);
-        let from_one = |of: Option<u8>| i32::from(number(of));
-        Some(match name {
-            // The slot of synchronous requests comes last.
-            "slot" => tuple(processes, |p| from_one(S::slots(self, p)[1])),
-            "born" => self.side.born.to_string(),
-            "ref" => tuple(queues, |q| S::references(self, q)),
-            "new" => tuple(queues, |q| from_one(S::new_of(self, q))),
-            "io" => tuple(queues, |q| i32::from(self.side.io[usize::from(q)])),
-            "used" => flag(self.side.used),
-            _ => return None,
-        })
     }
 }

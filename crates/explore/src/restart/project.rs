@@ -1,14 +1,15 @@
-//! The variables of the specification, read off a state.
+//! All variables of the specification, as bytes.
 //!
 //! Two states with the same projection have the same future; `search.rs` tests that.
 
 use blkmq::queue::RequestQueue;
-use blkmq::request::{Place, QueueId, RequestPool};
+use blkmq::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 use blkmq::rules::{Recheck, TagWait};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::schedule::view::{self, View};
 
 use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
+use super::variables::{Beside, VARIABLES};
 use super::world::{At, Hctx, Life, World};
 use crate::spec::owner;
 
@@ -129,32 +130,53 @@ impl World {
         });
     }
 
-    /// The value of a variable, as TLC prints it; none if the name is not observed.
-    pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
+    /// The variables that schedules show.
+    pub(super) fn observed(&self, setting: &Setting) -> Vec<(&'static str, String)> {
         let view = View {
             mq: &self.mq,
             hctxs: u16::from(setting.hctxs),
         };
-        let number = |_, pool: &RequestPool, rq| u32::from(owner(pool, rq)) + 1;
-        let set = &self.mq.sets[0];
-        Some(match name {
-            "tags" => view.tags(),
-            "mcount" => view.map_counts(),
-            "qcount" => view.queue_counts(),
-            "restart" => view.restart(),
-            "pending" => view.of_hctx(|queue, hctx| {
-                let hctx = setting.hctx(queue, hctx);
-                view::flag(self.side.pending[usize::from(hctx.0)])
-            }),
-            "waiters" => view::tuple(set.driver.iter().map(|map| line_of(setting, map))),
-            "sched" => view::tuple(self.mq.queues.iter().map(sched_of)),
-            "disp" => view.dispatch(number),
-            "state" => {
-                let requests = 0..setting.requests;
-                view::states(requests.map(|r| (u32::from(r) + 1, self.life(r).name())))
-            }
-            _ => return None,
-        })
+        let world = self;
+        let beside = Explored { setting, world };
+        let each = VARIABLES.iter();
+        each.map(|(name, _, read)| (*name, read(&view, &beside)))
+            .collect()
+    }
+}
+
+struct Explored<'a> {
+    setting: &'a Setting,
+    world: &'a World,
+}
+
+impl Beside for Explored<'_> {
+    fn number(&self, _queue: QueueId, pool: &RequestPool, rq: RequestId) -> u32 {
+        u32::from(owner(pool, rq)) + 1
+    }
+
+    fn pending(&self, queue: QueueId, hctx: HctxId) -> bool {
+        self.world.side.pending[usize::from(self.setting.hctx(queue, hctx).0)]
+    }
+
+    fn waiters(&self, map: &Sbitmap) -> String {
+        let mut line = Vec::new();
+        waiters(self.setting, map, |h| {
+            let queue = self.setting.queue_of(h);
+            line.push(view::hctx_name(queue, self.setting.index_of(h)));
+        });
+        view::tuple(line.into_iter())
+    }
+
+    fn scheduled(&self, q: &RequestQueue) -> Vec<u32> {
+        let mut requests = Vec::new();
+        q.with_pool(|pool| scheduled(q, pool, |rq| requests.push(u32::from(rq) + 1)));
+        requests
+    }
+
+    fn states(&self) -> Vec<(u32, &'static str)> {
+        let requests = 0..self.setting.requests;
+        let state = |r| (u32::from(r) + 1, self.world.life(r).name());
+        requests.map(state).collect()
     }
 }
 
@@ -172,23 +194,6 @@ fn waiters(setting: &Setting, map: &Sbitmap, mut each: impl FnMut(Hctx)) {
         TagWait::WakeOne => line.iter().for_each(|&hctx| each(hctx)),
         TagWait::Nowhere | TagWait::WakeAll => line.iter().rev().for_each(|&hctx| each(hctx)),
     }
-}
-
-/// The wait queue of a map, as TLC prints it.
-fn line_of(setting: &Setting, map: &Sbitmap) -> String {
-    let mut line = Vec::new();
-    waiters(setting, map, |h| {
-        let queue = setting.queue_of(h);
-        line.push(view::hctx_name(queue, setting.index_of(h)));
-    });
-    view::tuple(line.into_iter())
-}
-
-/// The requests of a queue's scheduler, as TLC prints them.
-fn sched_of(q: &RequestQueue) -> String {
-    let mut requests = Vec::new();
-    q.with_pool(|pool| scheduled(q, pool, |rq| requests.push((rq + 1).to_string())));
-    format!("<<{}>>", requests.join(", "))
 }
 
 /// Requests in a queue's scheduler, in dispatch order (by sector).

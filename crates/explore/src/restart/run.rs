@@ -40,7 +40,7 @@ struct Taking<'a> {
     runner: &'a mut Runner,
 }
 
-/// Takes an action that `World::actions` has listed. Panics where the paths do.
+/// Takes an action that the setting has listed. Panics where the paths do.
 pub(super) fn take(setting: &Setting, runner: &mut Runner, world: &mut World, action: Action) {
     let mut taking = Taking {
         setting,

@@ -46,17 +46,6 @@ pub(crate) struct BfqMerges {
 impl MergeEvents for BfqMerges {
     type Event = BfqEvent;
     const SPEC: (&'static str, &'static str) = ("BfqMerge", RUNS);
-    const VARIABLES: &'static [(&'static str, Of)] = &[
-        ("slot", Of::Process),
-        ("candidate", Of::Process),
-        ("born", Of::All),
-        ("ref", Of::Queue),
-        ("stable", Of::Queue),
-        ("new", Of::Queue),
-        ("io", Of::Queue),
-        ("owner", Of::Queue),
-        ("created", Of::Group),
-    ];
 
     fn is_there(mq: &BlkMq) -> bool {
         matches!(mq.queue(QUEUE).elevator, Elevator::Bfq(_))
@@ -160,10 +149,6 @@ impl MergeEvents for BfqMerges {
         // A run may have more groups than are explored.
         constants[0].1 = self.groups.to_string();
         constants
-    }
-
-    fn groups(&self) -> usize {
-        self.groups
     }
 }
 
@@ -302,18 +287,30 @@ impl BfqMerges {
         let process = |process: IoContextId| event.processes.get(process.0 as usize);
         let created = event.created.iter().map(|&place| numbered(place));
         let seen = vec![
-            of_process(&|p| process(p)?.slot),
-            of_process(&|p| process(p)?.candidate),
-            Value::Numbers(Of::All, vec![self.queues.len() as i32], 0),
-            of_queues(&|_, seen| seen.references),
-            of_queues(&|_, seen| seen.stable),
-            of_queues(&|at, _| self.queues[at].new.map_or(0, |(_, number)| number)),
-            of_queues(&|_, seen| seen.requests),
-            of_queues(&|_, seen| {
-                let owner = seen.owner.and_then(|p| out.known(IoContextId(p)));
-                owner.unwrap_or(0)
-            }),
-            Value::Numbers(Of::Group, created.collect(), 0),
+            ("slot", of_process(&|p| process(p)?.slot)),
+            ("candidate", of_process(&|p| process(p)?.candidate)),
+            (
+                "born",
+                Value::Numbers(Of::All, vec![self.queues.len() as i32], 0),
+            ),
+            ("ref", of_queues(&|_, seen| seen.references)),
+            ("stable", of_queues(&|_, seen| seen.stable)),
+            (
+                "new",
+                of_queues(&|at, _| self.queues[at].new.map_or(0, |(_, number)| number)),
+            ),
+            ("io", of_queues(&|_, seen| seen.requests)),
+            (
+                "owner",
+                of_queues(&|_, seen| {
+                    let owner = seen.owner.and_then(|p| out.known(IoContextId(p)));
+                    owner.unwrap_or(0)
+                }),
+            ),
+            (
+                "created",
+                Value::Numbers(Of::Group(self.groups), created.collect(), 0),
+            ),
         ];
         out.push(action, arguments, seen);
     }

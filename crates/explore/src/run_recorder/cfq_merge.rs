@@ -34,15 +34,6 @@ pub(crate) struct CfqMerges {
 impl MergeEvents for CfqMerges {
     type Event = CfqEvent;
     const SPEC: (&'static str, &'static str) = ("CfqMerge", RUNS);
-    const VARIABLES: &'static [(&'static str, Of)] = &[
-        ("slot", Of::Process),
-        ("slotAsync", Of::Process),
-        ("born", Of::All),
-        ("ref", Of::Queue),
-        ("new", Of::Queue),
-        ("io", Of::Queue),
-        ("table", Of::All),
-    ];
 
     fn is_there(mq: &BlkMq) -> bool {
         matches!(mq.queue(QUEUE).elevator, Elevator::Cfq(_))
@@ -126,10 +117,6 @@ impl MergeEvents for CfqMerges {
     fn constants(&self) -> Vec<(String, String)> {
         let setting = Setting::of_rules(&self.rules, self.shared.is_some());
         setting.rule_constants()
-    }
-
-    fn groups(&self) -> usize {
-        1
     }
 }
 
@@ -241,13 +228,13 @@ impl CfqMerges {
         let table = event.table.iter().flatten().next();
         let all = |value| Value::Numbers(Of::All, vec![value], 0);
         let seen = vec![
-            Value::Numbers(Of::Process, slot(true), 0),
-            Value::Numbers(Of::Process, slot(false), 0),
-            all(self.queues.len() as i32),
-            of_queues(&|tie| tie.references),
-            of_queues(&|tie| self.number(tie.new)),
-            of_queues(&|tie| tie.allocated[0] + tie.allocated[1]),
-            all(self.number(table.copied())),
+            ("slot", Value::Numbers(Of::Process, slot(true), 0)),
+            ("slotAsync", Value::Numbers(Of::Process, slot(false), 0)),
+            ("born", all(self.queues.len() as i32)),
+            ("ref", of_queues(&|tie| tie.references)),
+            ("new", of_queues(&|tie| self.number(tie.new))),
+            ("io", of_queues(&|tie| tie.allocated[0] + tie.allocated[1])),
+            ("table", all(self.number(table.copied()))),
         ];
         out.push(action, arguments, seen);
     }

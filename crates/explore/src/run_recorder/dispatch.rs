@@ -12,7 +12,6 @@ use blkmq::path::{Frame, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::schedule::labels::{REFUSED, Row};
-use blkmq::schedule::view::DISPATCH as OBSERVED;
 
 use super::names::Names;
 use super::{FOLLOWED, Recorder, StepLog, number};
@@ -66,10 +65,11 @@ impl Dispatch {
         };
         let cpus = steps::cpus(mq);
         let names = Names::new(1, REQUESTS_MAX);
+        let shown = steps::shown().map(|(name, _)| *name);
         let first = steps::look(mq, &names, (cpus, 0, false));
         let first = first.expect("nothing waits before the run");
         Dispatch {
-            log: StepLog::new((RUNS, name), &OBSERVED, first),
+            log: StepLog::new((RUNS, name), shown.zip(first)),
             levels: levels.map(own).collect(),
             names,
             owner: None,

@@ -30,7 +30,6 @@ pub(super) trait MergeEvents: Debug + Sized + 'static {
     type Event;
     /// Its folder below `specs/`, and the module of the schedules.
     const SPEC: (&'static str, &'static str);
-    const VARIABLES: &'static [(&'static str, Of)];
 
     /// The block layer has this scheduler.
     fn is_there(mq: &BlkMq) -> bool;
@@ -42,7 +41,6 @@ pub(super) trait MergeEvents: Debug + Sized + 'static {
     fn note(&mut self, event: &Self::Event, out: &mut Steps) -> Result<(), &'static str>;
     /// The specification's constants, but for sizes.
     fn constants(&self) -> Vec<(String, String)>;
-    fn groups(&self) -> usize;
 }
 
 /// A recorder, if the scheduler of this block layer merges queues.
@@ -53,12 +51,8 @@ pub(super) fn recorder(mq: &BlkMq, name: &str) -> Option<Result<Box<dyn Recorder
 fn of<T: MergeEvents>(mq: &BlkMq, name: &str) -> Option<Result<Box<dyn Recorder>, String>> {
     let (spec, runs) = T::SPEC;
     let recorder = |events: T| -> Box<dyn Recorder> {
-        let names: Vec<&str> = T::VARIABLES.iter().map(|(name, _)| *name).collect();
-        let first = T::VARIABLES.iter();
-        let first = first.map(|&(_, of)| Value::Numbers(of, Vec::new(), 0));
-        let log = StepLog::new((runs, name), &names, first.collect());
         let steps = Steps {
-            log,
+            log: StepLog::new((runs, name), []),
             ..Steps::default()
         };
         Box::new(Merges { events, steps })
@@ -126,8 +120,8 @@ impl<T: MergeEvents> Recorder for Merges<T> {
     fn shows(&self, _stalled: bool) -> &'static str {
         let steps = &self.steps;
         let none = |name| match steps.log.last(name) {
-            Value::Numbers(_, values, shared) => (values.iter().sum(), *shared),
-            Value::Text(_) => unreachable!("{name} is a number of each queue"),
+            Some(Value::Numbers(_, values, shared)) => (values.iter().sum(), *shared),
+            _ => (0, 0),
         };
         let gone = steps.processes.iter().all(Option::is_none);
         let ((references, _), io) = (none("ref"), none("io"));
@@ -154,7 +148,7 @@ impl<T: MergeEvents> Recorder for Merges<T> {
                 let shared = steps.has_shared.then(|| text(*shared));
                 view::tuple((0..steps.born.max(1)).map(value).chain(shared))
             }
-            Of::Group => view::tuple((0..self.events.groups()).map(value)),
+            Of::Group(groups) => view::tuple((0..*groups).map(value)),
         }
     }
 }
@@ -222,8 +216,10 @@ impl Steps {
     /// The last recorded value of a process.
     pub(super) fn last_seen(&self, name: &str, process: i32) -> i32 {
         match self.log.last(name) {
-            Value::Numbers(_, values, _) => values.get(process as usize - 1).copied().unwrap_or(0),
-            Value::Text(_) => unreachable!("{name} is a number of each process"),
+            Some(Value::Numbers(_, values, _)) => {
+                values.get(process as usize - 1).copied().unwrap_or(0)
+            }
+            _ => 0,
         }
     }
 
@@ -232,8 +228,17 @@ impl Steps {
         &mut self,
         action: &'static str,
         arguments: &[(&'static str, i32)],
-        seen: Vec<Value>,
+        seen: Vec<(&'static str, Value)>,
     ) {
+        if self.log.events.is_empty() {
+            let zero = |value: &Value| match value {
+                Value::Numbers(of, ..) => Value::Numbers(*of, Vec::new(), 0),
+                Value::Text(_) => value.clone(),
+            };
+            self.log
+                .begin(seen.iter().map(|(name, value)| (*name, zero(value))));
+        }
+        let seen = seen.into_iter().map(|(_, value)| value).collect();
         let arguments = arguments.iter();
         let arguments = arguments.map(|&(name, of)| number(name, of.cast_unsigned()));
         self.log.push(action, arguments);

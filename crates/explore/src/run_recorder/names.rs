@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
-use blkmq::schedule::view;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bearer {
@@ -108,7 +107,7 @@ impl Names {
     }
 
     /// The numbers in a queue's scheduler, by the places of the requests.
-    pub(super) fn scheduled(&self, q: &RequestQueue) -> String {
+    pub(super) fn scheduled(&self, q: &RequestQueue) -> Vec<u32> {
         let order = &self.scheduled[q.id.index()];
         q.with_pool(|pool| {
             let mut held: Vec<u32> = pool
@@ -117,7 +116,7 @@ impl Names {
                 .map(|(id, _)| self.of(q.id, id).unwrap_or(0))
                 .collect();
             held.sort_by_key(|number| order.iter().position(|known| known == number));
-            view::tuple(held.into_iter().map(|number| number.to_string()))
+            held
         })
     }
 

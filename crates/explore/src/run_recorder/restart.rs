@@ -9,16 +9,17 @@ use blkmq::drive::{Ran, Who};
 use blkmq::env::Cpu;
 use blkmq::path::label::TagPut;
 use blkmq::path::{Call, Frame, Next, RunPath};
-use blkmq::queue::BlkMq;
-use blkmq::request::{Place, QueueId, RequestPool};
+use blkmq::queue::{BlkMq, RequestQueue};
+use blkmq::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 use blkmq::rules::RestartRule;
 use blkmq::sbitmap::Sbitmap;
 use blkmq::schedule::Argument;
 use blkmq::schedule::labels::{REFUSED, Row};
-use blkmq::schedule::view::{self, RESTART as OBSERVED, View};
+use blkmq::schedule::view::{self, View};
 
 use super::names::Names;
 use super::{FOLLOWED, Recorder, StepLog, Value, cpus, number};
+use crate::restart::variables::{Beside, VARIABLES};
 use crate::restart::{RUNS, TABLE};
 use steps::ToCome;
 pub(super) use steps::outside;
@@ -80,11 +81,10 @@ impl Restart {
         let disks = mq.queues.len();
         let rule = mq.queue(QueueId(0)).settings.rules.restart.rule;
         let names = Names::new(disks, REQUESTS_MAX);
-        let mut first = look(mq, &names).expect("nothing waits before the run");
-        let pending = steps::of_hctxs((0..disks).map(|_| view::flag(false)));
-        first[steps::PENDING] = Value::Text(pending);
+        let first = look(mq, &names).expect("nothing waits before the run");
+        let shown = VARIABLES.iter().map(|(_, shown, _)| *shown);
         Restart {
-            log: StepLog::new((RUNS, name), &OBSERVED, first),
+            log: StepLog::new((RUNS, name), shown.zip(first)),
             to_come: Vec::new(),
             levels: vec![Level::default(); cpus(mq) as usize * 3],
             items: vec![false; disks],
@@ -378,34 +378,46 @@ fn free_tags(mq: &BlkMq) -> u32 {
     maps.map(|map| map.depth() - map.busy_count()).sum()
 }
 
-/// The variables read off the block layer, by the names of [`OBSERVED`].
+/// The variables that runs show.
 fn look(mq: &BlkMq, names: &Names) -> Result<Vec<Value>, &'static str> {
     if names.unknown(mq) {
         return Err("a request waits that no step inserted");
     }
     let view = View { mq, hctxs: 1 };
-    let number = |queue, _: &RequestPool, rq| names.of(queue, rq).unwrap_or(0);
-    let set = &mq.sets[0];
-    let seen: [String; OBSERVED.len()] = [
-        view.tags(),
-        view.restart(),
-        // Only the ends of runs show which of them have begun.
-        String::new(),
-        view::tuple(set.driver.iter().take(1).map(waiting_hctxs)),
-        view::tuple(mq.queues.iter().map(|q| names.scheduled(q))),
-        view.dispatch(number),
-        view.queue_counts(),
-        view.map_counts(),
-        view::states(names.states(mq).into_iter()),
-    ];
-    Ok(seen.map(Value::Text).into())
+    let values = VARIABLES.iter();
+    let values = values.map(|(_, _, read)| read(&view, &Recorded { mq, names }));
+    Ok(values.map(Value::Text).collect())
 }
 
-/// Hctxs that wait for a tag of a map, in order of their numbers.
-fn waiting_hctxs(map: &Sbitmap) -> String {
-    let mut waiting = Vec::new();
-    view::waiting(map, |queue, hctx| waiting.push((queue, hctx)));
-    waiting.sort_unstable();
-    let names = waiting.into_iter();
-    view::set(names.map(|(queue, hctx)| view::hctx_name(queue, hctx)))
+struct Recorded<'a> {
+    mq: &'a BlkMq,
+    names: &'a Names,
+}
+
+impl Beside for Recorded<'_> {
+    fn number(&self, queue: QueueId, _pool: &RequestPool, rq: RequestId) -> u32 {
+        self.names.of(queue, rq).unwrap_or(0)
+    }
+
+    /// Before the run. Later only the ends of runs show which of them have begun.
+    fn pending(&self, _queue: QueueId, _hctx: HctxId) -> bool {
+        false
+    }
+
+    /// In order of their numbers.
+    fn waiters(&self, map: &Sbitmap) -> String {
+        let mut waiting = Vec::new();
+        view::waiting(map, |queue, hctx| waiting.push((queue, hctx)));
+        waiting.sort_unstable();
+        let names = waiting.into_iter();
+        view::set(names.map(|(queue, hctx)| view::hctx_name(queue, hctx)))
+    }
+
+    fn scheduled(&self, q: &RequestQueue) -> Vec<u32> {
+        self.names.scheduled(q)
+    }
+
+    fn states(&self) -> Vec<(u32, &'static str)> {
+        self.names.states(self.mq)
+    }
 }

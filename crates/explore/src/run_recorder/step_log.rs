@@ -17,7 +17,7 @@ pub(super) enum Of {
     Process,
     /// A value per queue; the shared queue comes last.
     Queue,
-    Group,
+    Group(usize),
 }
 
 /// The value of a variable.
@@ -59,21 +59,27 @@ pub(super) fn number(name: &'static str, number: u32) -> (&'static str, Argument
 }
 
 impl StepLog {
-    /// `first`: the values of `variables` before all steps.
+    /// `first`: the variables with their values before all steps.
     pub(super) fn new(
         (spec, variant): (&'static str, &str),
-        variables: &[&'static str],
-        first: Vec<Value>,
+        first: impl IntoIterator<Item = (&'static str, Value)>,
     ) -> StepLog {
-        let first: Vec<Rc<Value>> = first.into_iter().map(Rc::new).collect();
-        StepLog {
+        let mut log = StepLog {
             spec,
             variant: variant.to_owned(),
-            variables: variables.to_vec(),
-            seen: first.clone(),
-            first,
             ..StepLog::default()
-        }
+        };
+        log.begin(first);
+        log
+    }
+
+    /// Begins with these variables.
+    pub(super) fn begin(&mut self, first: impl IntoIterator<Item = (&'static str, Value)>) {
+        let first = first
+            .into_iter()
+            .map(|(name, value)| (name, Rc::new(value)));
+        (self.variables, self.first) = first.unzip();
+        self.seen.clone_from(&self.first);
     }
 
     pub(super) fn refuse(&mut self, why: &str) {
@@ -118,10 +124,10 @@ impl StepLog {
         }
     }
 
-    /// The last value of a variable.
-    pub(super) fn last(&self, variable: &str) -> &Value {
-        let at = self.variables.iter().position(|name| *name == variable);
-        &self.seen[at.expect("the specification has it")]
+    /// The last value of a variable, if there is a step.
+    pub(super) fn last(&self, variable: &str) -> Option<&Value> {
+        let at = self.variables.iter().position(|name| *name == variable)?;
+        Some(&self.seen[at])
     }
 
     /// The schedule of all steps, with what each of them changed.

@@ -204,3 +204,6 @@ fn count_of(value: &str) -> Option<u8> {
     let in_order = (1..).zip(&parts).all(|(number, part)| is(number, part));
     u8::try_from(parts.len()).ok().filter(|_| in_order)
 }
+
+#[cfg(test)]
+mod tests;

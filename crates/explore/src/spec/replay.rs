@@ -186,10 +186,11 @@ fn contradicted<S: Specification>(
     world: &S::World,
     known: &BTreeMap<String, String>,
 ) -> Option<String> {
+    let observed = setting.observed(world);
     known.iter().find_map(|(name, value)| {
-        let here = setting.observed(world, name);
-        let here = here.unwrap_or_else(|| "no variable that is observed".to_owned());
-        (plain(&here) != plain(value)).then(|| format!("{name} = {here}; the schedule: {value}"))
+        let here = observed.iter().find(|(observed, _)| observed == name);
+        let here = here.map_or("no variable that is observed", |(_, here)| here.as_str());
+        (plain(here) != plain(value)).then(|| format!("{name} = {here}; the schedule: {value}"))
     })
 }
 
@@ -218,21 +219,15 @@ fn plain(value: &str) -> String {
 pub(super) fn steps<S: Specification>(setting: &S, actions: &[S::Action]) -> Vec<Step> {
     let mut runner = Runner::new(false);
     let mut world = setting.first();
-    let observe = |world: &S::World| -> Vec<Option<String>> {
-        let names = S::OBSERVED.iter();
-        names.map(|name| setting.observed(world, name)).collect()
-    };
-    let mut before = observe(&world);
+    let mut before = setting.observed(&world);
     let mut steps = Vec::with_capacity(actions.len());
     for &action in actions {
         let mut step = setting.step(&world, action);
         setting.take(&mut runner, &mut world, action);
-        let after = observe(&world);
-        for ((name, old), new) in S::OBSERVED.iter().zip(&before).zip(&after) {
-            if let (true, Some(new)) = (old != new, new) {
-                step.observed.push(((*name).to_owned(), new.clone()));
-            }
-        }
+        let after = setting.observed(&world);
+        let changed = before.iter().zip(&after).filter(|(old, new)| old != new);
+        let changed = changed.map(|(_, (name, new))| ((*name).to_owned(), new.clone()));
+        step.observed.extend(changed);
         steps.push(step);
         before = after;
     }
@@ -241,8 +236,7 @@ pub(super) fn steps<S: Specification>(setting: &S, actions: &[S::Action]) -> Vec
 
 /// Every variable: the requests that wait, and the state that their owners rely on.
 fn explain<S: Specification>(setting: &S, world: &S::World) -> Vec<String> {
-    let names = S::OBSERVED.iter();
-    let values = names.filter_map(|name| Some((name, setting.observed(world, name)?)));
+    let values = setting.observed(world).into_iter();
     values
         .map(|(name, value)| format!("{name} = {value}"))
         .collect()

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, RequestQueue};
-use blkmq::request::{HctxId, QueueId};
+use blkmq::request::QueueId;
 use blkmq::rules::{AskAfter, Pull, PutBack, Rules, TagWait, WaitEntry, WaitRetry, WakeScan};
-use blkmq::schedule::{Argument, view};
+use blkmq::schedule::Argument;
+use blkmq::schedule::view::{self, View};
 use blkmq::tags::TagSet;
 
 use super::{CONTEXT, Restart};
@@ -32,7 +33,7 @@ impl ToCome {
 }
 
 /// The index of the pending runs among the observed variables.
-pub(super) const PENDING: usize = 2;
+const PENDING: usize = 2;
 
 /// The most tags of which every queue may have all: fair shares begin above it.
 const TAGS_MAX: u32 = 4;
@@ -82,7 +83,7 @@ pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
 
 /// Decides what only the whole run shows of its steps, and returns the constants.
 pub(super) fn resolve(of: &mut Restart, mq: &BlkMq) -> Vec<(String, String)> {
-    let mut events = resolved(of);
+    let mut events = resolved(of, View { mq, hctxs: 1 });
     let contexts = set_contexts(of, &mut events);
     of.log.events = events;
     let setting = Setting {
@@ -105,7 +106,7 @@ fn run_of(event: &Event) -> Option<usize> {
 
 /// Decides which labels of runs are steps: a run that found nothing began with its first look, and
 /// asked without success; if a run began, its earlier looks are no steps.
-fn resolved(of: &Restart) -> Vec<Event> {
+fn resolved(of: &Restart, view: View<'_>) -> Vec<Event> {
     let mut looked = vec![None; of.runs.len()];
     let mut began = vec![None; of.runs.len()];
     for (index, event) in of.log.events.iter().enumerate() {
@@ -122,7 +123,7 @@ fn resolved(of: &Restart) -> Vec<Event> {
         let pending: Vec<bool> = (0..of.items.len())
             .map(|queue| to_come.of(of, queue, since))
             .collect();
-        let shown = of_hctxs(pending.iter().map(|&pending| view::flag(pending)));
+        let shown = view.of_hctx(|queue, _| view::flag(pending[queue.index()]));
         event.seen[PENDING] = Rc::new(Value::Text(shown));
         if let Some(run) = run_of(&event) {
             match event.action {
@@ -138,16 +139,6 @@ fn resolved(of: &Restart) -> Vec<Event> {
         events.push(event);
     }
     events
-}
-
-/// Values of the queues' hctxs, as a TLA+ function.
-pub(super) fn of_hctxs(values: impl Iterator<Item = String>) -> String {
-    let each = values.enumerate();
-    let each = each.map(|(queue, value)| {
-        let name = view::hctx_name(QueueId(queue as u16), HctxId(0));
-        format!("{name} :> {value}")
-    });
-    format!("({})", each.collect::<Vec<_>>().join(" @@ "))
 }
 
 /// Gives each step of a run its context, which is the first idle one of its hctx. Returns the most

@@ -25,7 +25,6 @@ enum Act {
 
 impl Specification for Toy {
     const NAME: &'static str = "Toy";
-    const OBSERVED: &'static [&'static str] = &[];
     const ACTIONS: &'static [&'static str] = &["Begin", "BeginMarked", "Go", "GoMarked"];
     /// The step that was reached, and the mark.
     type World = (u8, bool);
@@ -82,8 +81,8 @@ impl Specification for Toy {
         fingerprint(world)
     }
 
-    fn observed(&self, _: &(u8, bool), _: &str) -> Option<String> {
-        None
+    fn observed(&self, _: &(u8, bool)) -> Vec<(&'static str, String)> {
+        Vec::new()
     }
 
     fn broken(&self, _: &(u8, bool)) -> Option<&'static str> {
