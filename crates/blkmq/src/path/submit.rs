@@ -63,7 +63,7 @@ pub fn submit_bio(cx: &mut Cx<'_>, mut bio: BioId) {
 /// blk_mq_submit_bio(). Returns the rest of a bio that was split.
 #[steps(keep(bio), inline)]
 fn mq_submit_bio(cx: &mut Cx<'_>, mut bio: BioId) -> Option<BioId> {
-    if !sub!(queue_enter(bio, false)) {
+    if !sub!(queue_enter(bio)) {
         return None;
     }
     let mut remainder: Option<BioId> = None;
@@ -140,7 +140,7 @@ fn mq_submit_bio(cx: &mut Cx<'_>, mut bio: BioId) -> Option<BioId> {
 #[steps(path)]
 pub fn execute_rq_nowait(cx: &mut Cx<'_>, bio: BioId, how: Execute) {
     at!(Enter);
-    if !sub!(queue_enter(bio, true)) {
+    if !sub!(queue_enter(bio)) {
         return;
     }
     let Some(rq) = sub!(get_request(bio, true)) else {
@@ -161,10 +161,11 @@ pub fn execute_rq_nowait(cx: &mut Cx<'_>, bio: BioId, how: Execute) {
 
 /// bio_queue_enter(): waits for a frozen queue. False: the bio may not wait, and has ended.
 #[steps(inline)]
-fn queue_enter(cx: &mut Cx<'_>, bio: BioId, passthrough: bool) -> bool {
+fn queue_enter(cx: &mut Cx<'_>, bio: BioId) -> bool {
     while !cx.pool().enter_queue() {
-        // A freeze also waits for a bio with a cached request.
-        if !passthrough && find_cached_rq(cx, bio).is_some() {
+        // A freeze also waits for a bio with a cached request; so it does for a passthrough request
+        // (blk_mq_alloc_cached_request()).
+        if find_cached_rq(cx, bio).is_some() {
             cx.pool().get_queue(1);
             return true;
         }
@@ -327,3 +328,6 @@ fn would_block(cx: &mut Cx<'_>, bio: BioId) -> Next {
     trace(cx.cpu, cx.q.id, TraceAction::Complete, traced, false);
     ended(cx.q, whole, cx.cpu)
 }
+
+#[cfg(test)]
+mod tests;
