@@ -36,7 +36,6 @@ pub(super) fn get_driver_tag(cx: &mut Cx<'_>, rq: RequestId, hctx: HctxId) -> bo
     debug_assert_eq!(before, None, "it has a driver tag");
     if cx.set().queue_shared() {
         sub!(inc_active_requests(hctx));
-        cx.pool()[rq].uncounted = false;
     }
     true
 }
