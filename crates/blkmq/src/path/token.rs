@@ -139,3 +139,6 @@ pub(super) fn dequeued(wait: &TokenWait, cpu: &mut Cpu) {
     wait.ws_index.put(0);
     wait.queued.clear(cpu);
 }
+
+#[cfg(test)]
+mod tests;

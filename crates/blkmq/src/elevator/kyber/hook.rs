@@ -195,3 +195,6 @@ fn report(q: &RequestQueue, found: Percentile, cpu: &mut Cpu) {
     };
     probe::percentile(q, seen, cpu);
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,3 +64,6 @@ fn first_kcq(q: &RequestQueue, list: QueueList) -> KcqId {
     let (hctx, ctx) = q.with_pool(|pool| (pool[first].hctx, pool[first].ctx));
     KyberShared::kcq_of(q, hctx, ctx)
 }
+
+#[cfg(test)]
+mod tests;

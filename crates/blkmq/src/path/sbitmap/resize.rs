@@ -46,3 +46,6 @@ pub(in crate::path) fn sbitmap_queue_resize(cx: &mut Cx<'_>, tags: TagMap, depth
 stages! {
     enum At in "tag-resize" of sbitmap_queue_resize
 }
+
+#[cfg(test)]
+mod tests;

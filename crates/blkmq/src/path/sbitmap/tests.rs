@@ -378,6 +378,20 @@ fn bits_that_leave_at_once_are_found_without_a_lock() {
     assert_eq!(get(&mq, &mut cpu, None), Some(9));
 }
 
+/// Without swap_lock, v5.11 to v6.10: a word whose freed bits were merged back is searched again.
+#[test]
+fn bits_that_are_merged_back_without_a_lock_are_found() {
+    let mut of = map(16, ShallowDepth::PerWord, None);
+    of.swap_lock = false;
+    let (mq, mut cpu) = (device(of), Cpu::new(CpuId(0)));
+    for _ in 0..16 {
+        assert!(get(&mq, &mut cpu, None).is_some());
+    }
+    assert_eq!(get(&mq, &mut cpu, None), None);
+    run(&mq, &mut cpu, put(9, 0));
+    assert_eq!(get(&mq, &mut cpu, None), Some(9));
+}
+
 #[test]
 #[should_panic(expected = "tag 9")]
 fn a_bit_that_left_is_nobodys_to_give_back() {

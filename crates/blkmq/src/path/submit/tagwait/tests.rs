@@ -4,7 +4,7 @@ use super::super::SubmitPath;
 use super::At;
 use super::get_tag;
 use crate::elevator::SchedulerKind;
-use crate::env::Cpu;
+use crate::env::{Answer, Cpu};
 use crate::path::sbitmap::tests::{step, woken};
 use crate::path::sbitmap::{TagMap, put_tag};
 use crate::path::tag::put_driver;
@@ -108,4 +108,69 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         let queued = queued.map(|ws| ws.queue.inspect(|q| q.entries.len()));
         assert_eq!(queued.sum::<usize>(), 0);
     }
+}
+
+/// A trace check lets a task look again, perhaps on another CPU: the request is of that CPU's hctx
+/// if that has the same tags.
+#[test]
+fn a_task_that_looks_again_uses_the_hctx_where_it_is() {
+    for (hctx_shared, hctx) in [(true, 1), (false, 0)] {
+        let mut config = config(SchedulerKind::None, 2, 2, 2);
+        config.settings.rules = config.settings.rules.with_bio_plug(BioPlug::Never);
+        config.tags.hctx_shared = hctx_shared;
+        let mq: BlkMq = BlkMq::new(&config, &mut || 0);
+        let (map, mut cpu) = (mq.sets[0].driver_of(HctxId(0)), Cpu::new(CpuId(0)));
+        while map.take_any(&mut cpu).is_some() {}
+        let mut task = Task::new(&mq, 1);
+        task.runs_to(&mq, At::WaitFinish);
+
+        map.words[0].word.fetch_and(&mut cpu, !1);
+        task.cpu.id = CpuId(1);
+        task.cpu.answer = Answer::LookAgain { limited: false };
+        task.runs_to(&mq, At::WaitLeave);
+        let rq = task
+            .path
+            .find::<get_tag::State>()
+            .and_then(|waits| waits.rq);
+        let rq = rq.expect("a tag is free");
+        assert_eq!(
+            mq.queue(QUEUE).with_pool(|pool| pool[rq].hctx),
+            HctxId(hctx)
+        );
+    }
+}
+
+/// ... within the limit of its scheduler, or beyond it. Kyber leaves a quarter of each word to
+/// synchronous requests.
+#[test]
+fn a_task_that_looks_again_may_look_beyond_its_limit() {
+    let kyber = SchedulerKind::by_name("kyber").expect("it exists");
+    let mut config = config(kyber, 1, 1, 8);
+    config.settings.rules = config.settings.rules.with_bio_plug(BioPlug::Never);
+    let mq: BlkMq = BlkMq::new(&config, &mut || 0);
+    let (map, mut cpu) = (mq.queue(QUEUE).sched_of(HctxId(0)), Cpu::new(CpuId(0)));
+    assert_eq!((map.depth(), map.shift), (16, 2));
+    for word in &map.words {
+        cpu.begin_label();
+        word.word.fetch_or(&mut cpu, 0b0111);
+    }
+    let mut task = Task::new(&mq, 1);
+    let bio = task.path.bio();
+    mq.queue(QUEUE)
+        .with_pool(|pool| pool.bio_mut(bio).op = Op::Write);
+
+    task.runs_to(&mq, At::WaitFinish);
+    task.cpu.answer = Answer::LookAgain { limited: true };
+    task.runs_to(&mq, At::WaitSleep);
+    task.runs_to(&mq, At::WaitFinish);
+    task.cpu.answer = Answer::LookAgain { limited: false };
+    task.runs_to(&mq, At::WaitLeave);
+    let rq = task
+        .path
+        .find::<get_tag::State>()
+        .and_then(|waits| waits.rq);
+    let tag = mq
+        .queue(QUEUE)
+        .with_pool(|pool| pool[rq.expect("a tag is free")].internal_tag);
+    assert_eq!(tag.expect("it has one").0 % 4, 3);
 }
