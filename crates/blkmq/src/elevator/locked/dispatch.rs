@@ -86,3 +86,6 @@ impl<P: Scheduler + 'static> Locked<P> {
         picked
     }
 }
+
+#[cfg(test)]
+mod tests;
