@@ -17,7 +17,7 @@ use crate::env::TraceAction;
 use crate::queue::{BioTio, DEFERRED, LockKind, RequestQueue};
 use crate::request::{Bio, BioId, IoPrio, QueueId, Sector, Sectors, Status};
 use crate::rules::{BioMap, FlushClone, InFlight};
-use crate::step::{Cx, Steps as _, Traced, labels, trace_rq, trace_with};
+use crate::step::{Cx, Next, Steps as _, Traced, labels, trace_rq, trace_with};
 use steps::steps;
 
 pub use map_bio::State as MapBio;
@@ -33,7 +33,8 @@ pub fn map_bio(cx: &mut Cx<'_>, bio: BioId, comes: BioFrom) {
         at!(Enter);
         if comes == BioFrom::New {
             if let Some(next) = strip_flush(cx, bio) {
-                at!(Over, next);
+                debug_assert_eq!(next, Next::Step, "no device is above a bio-based one");
+                at!(Over);
                 return;
             }
             let traced = Traced::bio(cx.cpu.tracing, &cx.pool(), bio);

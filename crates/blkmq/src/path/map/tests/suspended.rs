@@ -1,7 +1,16 @@
-//! Such a queue is suspended and resumed, step by step.
+//! A mapped queue, of the single-queue kind or of blk-mq, is suspended and resumed step by step.
 
+use super::bench::read;
+use super::requests::{HANDLER, LINE};
 use super::*;
+use crate::call::ToTarget;
+use crate::dm::GroupId;
+use crate::dm::multipath::InitResult;
 use crate::path::{SuspendPath, Suspends};
+
+fn blk_mq(rules: Rules, line: &str) -> Bench {
+    Bench::over(rules, line, |_, _| {})
+}
 
 /// Kernels that have such a queue.
 fn kernels() -> impl Iterator<Item = Rules> {
@@ -18,6 +27,12 @@ impl Bench {
 
     fn resumes(&mut self) -> String {
         self.run(Frame::Suspend(SuspendPath::new(TOP, Suspends::End)))
+    }
+
+    fn suspend(&mut self) {
+        let mut stack = Bench::suspends(true);
+        self.go_on(&mut stack);
+        assert!(!self.on.parked, "nothing is in flight");
     }
 
     /// The requests of the thread, and those that wait in the queue of the path.
@@ -92,5 +107,83 @@ fn a_request_whose_path_fails_meanwhile_waits_above() {
         let order: Vec<Sector> = bench.on.to_map.iter().map(sector).collect();
         assert_eq!(order, [Sector(0), Sector(80)], "{name}");
         assert!(bench.on.ended.is_empty(), "{name}: nothing has failed");
+    }
+}
+
+/// kthread_flush_worker(): also of a device in which nothing is in flight.
+#[test]
+fn a_suspension_waits_for_the_thread() {
+    for rules in kernels() {
+        let (name, mut bench) = (rules.name, Bench::new(rules, 4));
+        let mut stack = Bench::suspends(true);
+        bench.go_on(&mut stack);
+        assert!(bench.on.parked, "{name}: the thread has not answered");
+        assert!(!bench.is_suspended(), "{name}");
+        bench.go_on(&mut stack);
+        assert!(bench.is_suspended(), "{name}");
+    }
+}
+
+/// dm_start_queue(): up to 4.6 the hctxs are run; later the requeue list is kicked as well.
+#[test]
+fn a_resume_runs_what_waits() {
+    for rules in [Rules::v4_5(), Rules::v4_12(), Rules::v6_1()] {
+        let (name, mut bench) = (rules.name, blk_mq(rules, LINE));
+        bench.suspend();
+        bench.submit(0);
+        bench.kicks();
+        bench.on.requeues.clear();
+        assert!(bench.on.in_device.is_empty(), "{name}");
+        bench.resumes();
+        assert_eq!(bench.on.kicks, [(TOP, Duration::ZERO)], "{name}");
+        let kicks: &[Duration] = if name == "v4.5" {
+            &[]
+        } else {
+            &[Duration::ZERO]
+        };
+        assert_eq!(bench.on.requeues, kicks, "{name}");
+        bench.kblockd();
+        assert_eq!(bench.on.in_device.len(), 1, "{name}");
+    }
+}
+
+/// dm_wait_for_completion(): the tags show requests in flight (6.1), and are read again later.
+#[test]
+fn a_suspension_reads_the_tags_again() {
+    let mut bench = blk_mq(Rules::v6_1(), LINE);
+    bench.submit(0);
+    let mut stack = Bench::suspends(true);
+    for _ in 0..2 {
+        bench.go_on(&mut stack);
+        assert!(bench.on.parked, "a request is in flight");
+        assert_eq!(core::mem::take(&mut bench.on.later), [WaiterId(0)]);
+    }
+    bench.end(Status::Ok);
+    bench.go_on(&mut stack);
+    assert!(!bench.on.parked);
+    assert!(bench.is_suspended());
+}
+
+/// flush_multipath_work(): activations in progress end first, and none begins meanwhile.
+#[test]
+fn a_suspension_waits_for_activations() {
+    for rules in [Rules::v4_12(), Rules::v6_1()] {
+        let (name, mut bench) = (rules.name, blk_mq(rules, HANDLER));
+        bench.send(read(0));
+        assert_eq!(bench.on.activations, [PathId(0)], "{name}");
+        let mut stack = Bench::suspends(true);
+        bench.go_on(&mut stack);
+        assert!(bench.on.parked, "{name}: an activation is in progress");
+        bench.target(ToTarget::Activate(PathId(0)));
+        bench.target(ToTarget::Activated(PathId(0), InitResult::Ok));
+        assert_eq!(bench.on.woken, [WaiterId(0)], "{name}");
+        bench.go_on(&mut stack);
+        assert!(!bench.on.parked, "{name}");
+        bench.resumes();
+        // Another group is activated.
+        bench.on.activations.clear();
+        bench.message(Message::Switch(GroupId(1)));
+        bench.send(read(80));
+        assert_eq!(bench.on.activations, [PathId(1)], "{name}");
     }
 }
