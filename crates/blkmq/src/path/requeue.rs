@@ -55,3 +55,6 @@ fn take_lists(cx: &mut Cx<'_>) -> (QueueList, QueueList) {
 fn pop(cx: &Cx<'_>, list: &mut QueueList) -> Option<RequestId> {
     list.pop_front(&mut cx.pool())
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,3 +135,6 @@ fn arm(q: &RequestQueue, now: Jiffies, ticks: Jiffies, cpu: &mut Cpu) {
         after: Duration(ticks.0 * (1_000_000_000 / hz)),
     });
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,3 +124,6 @@ pub(super) fn wake_all(cpu: &mut Cpu, queue: QueueId) -> Next {
 pub(super) fn wake_up(cpu: &mut Cpu, queue: QueueId, which: WaitQueue) -> Next {
     Next::call(cpu, Call::WakeUp { queue, which })
 }
+
+#[cfg(test)]
+mod tests;
