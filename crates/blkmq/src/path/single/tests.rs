@@ -27,6 +27,8 @@ struct Bench {
 struct Machinery {
     letters: Vec<&'static str>,
     answers: VecDeque<Answer>,
+    /// Answers to get_budget; none: there is one.
+    budgets: VecDeque<Answer>,
     in_device: Vec<RequestId>,
     armed: Option<Duration>,
     /// kblockd's items: a run, unplug_work.
@@ -103,6 +105,11 @@ impl Driver for On<'_> {
         ControlFlow::Continue(())
     }
 
+    fn budget(&mut self, _queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
+        cpu.answer = self.on.budgets.pop_front().unwrap_or(Answer::Budget(0));
+        ControlFlow::Continue(())
+    }
+
     fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
         self.on.parked = true;
         ControlFlow::Break(false)
@@ -128,12 +135,15 @@ impl Machine for On<'_> {
     }
 
     fn arm(&mut self, _queue: QueueId, timer: u8, after: Duration) {
-        assert_eq!(timer, UNPLUG_TIMER);
-        self.on.armed = Some(after);
+        if timer == UNPLUG_TIMER {
+            self.on.armed = Some(after);
+        }
     }
 
-    fn cancel(&mut self, _queue: QueueId, _timer: u8) {
-        self.on.armed = None;
+    fn cancel(&mut self, _queue: QueueId, timer: u8) {
+        if timer == UNPLUG_TIMER {
+            self.on.armed = None;
+        }
     }
 }
 
@@ -141,15 +151,26 @@ const QUEUE: QueueId = QueueId(0);
 
 impl Bench {
     fn new(rules: Rules, nr_requests: u32, depth: u32) -> Bench {
-        let settings = QueueSettings {
+        Bench::with((rules, SchedulerKind::Noop), nr_requests, depth, |_| {})
+    }
+
+    /// The same with another scheduler, and a change of the settings.
+    fn with(
+        (rules, scheduler): (Rules, SchedulerKind),
+        nr_requests: u32,
+        depth: u32,
+        change: impl Fn(&mut QueueSettings),
+    ) -> Bench {
+        let mut settings = QueueSettings {
             rotational: true,
             single: Some(SingleSettings {
                 depth,
                 end_runs: EndRuns::Always,
             }),
             nomerges: crate::rules::NoMerges::All,
-            ..QueueSettings::plain(rules, SchedulerKind::Noop, nr_requests)
+            ..QueueSettings::plain(rules, scheduler, nr_requests)
         };
+        change(&mut settings);
         let config = QueueConfig {
             bios: 32,
             ..QueueConfig::plain(settings, TagSetConfig::plain(1, depth), 1)
@@ -177,10 +198,14 @@ impl Bench {
     }
 
     fn bio(&mut self, sector: u64, then: ThenUnplug) -> Frame {
+        self.bio_of(sector, 8, then)
+    }
+
+    fn bio_of(&mut self, sector: u64, sectors: u32, then: ThenUnplug) -> Frame {
         let bio = Bio {
             op: Op::Read,
             sector: Sector(sector),
-            sectors: Sectors(8),
+            sectors: Sectors(sectors),
             segments: 1,
             io_context: crate::request::IoContextId(self.cpu.task.0 + 1),
             ..Bio::default()
@@ -310,6 +335,93 @@ fn a_task_sleeps_for_a_request() {
     assert_eq!(bench.end(), "C");
     assert_eq!(bench.on.woken, [WaiterId(1)]);
     assert_eq!(bench.go_on(&mut stack, Next::Step), "G P I");
+}
+
+/// get_request_wait(): a task that has slept becomes a batcher, so that it gets a request though
+/// another one has taken the freed one before.
+#[test]
+fn a_woken_task_gets_a_request_beyond_the_limit() {
+    let mut bench = Bench::new(Rules::v2_6_32(), 2, 32);
+    bench.submit(100, ThenUnplug::Nobody);
+    bench.submit(300, ThenUnplug::Nobody);
+    bench.cpu.task = WaiterId(1);
+    let mut stack = Stack::of(bench.bio(500, ThenUnplug::Nobody));
+    assert_eq!(bench.go_on(&mut stack, Next::Step), "Q D D");
+    assert!(bench.on.parked);
+    bench.end();
+    assert_eq!(bench.on.woken, [WaiterId(1)]);
+    bench.cpu.task = WaiterId(2);
+    assert_eq!(bench.submit(700, ThenUnplug::Nobody), "Q G P I");
+    bench.cpu.task = WaiterId(1);
+    assert_eq!(bench.go_on(&mut stack, Next::Step), "G I");
+}
+
+/// scsi_request_fn(): without a command of its device that could end, the timer runs the queue
+/// again.
+#[test]
+fn without_a_budget_the_timer_or_an_end_runs_the_queue() {
+    let noop = (Rules::v2_6_32(), SchedulerKind::Noop);
+    for busy in [false, true] {
+        let mut bench = Bench::with(noop, 128, 32, |settings| settings.driver_budget = true);
+        if busy {
+            bench.submit(100, ThenUnplug::Bio);
+        }
+        bench.on.budgets.push_back(Answer::NoBudget);
+        bench.submit(300, ThenUnplug::Bio);
+        assert_eq!(bench.on.in_device.len(), usize::from(busy));
+        assert_eq!(bench.plugged(), !busy, "busy: {busy}");
+        assert_eq!(bench.on.armed.is_some(), !busy, "busy: {busy}");
+    }
+}
+
+#[test]
+fn a_flush_ends_at_once_without_write_cache() {
+    let mut bench = Bench::new(Rules::v2_6_32(), 128, 32);
+    let bio = Bio {
+        op: Op::Write,
+        flags: crate::request::OpFlags {
+            preflush: true,
+            ..Default::default()
+        },
+        ..Bio::default()
+    };
+    let bio = bench.mq.queue(QUEUE).with_pool(|pool| pool.add_bio(bio));
+    let frame = bench.mq.submits(QUEUE, bio.unwrap(), ThenUnplug::Bio);
+    assert_eq!(bench.run(frame), "");
+    assert_eq!(bench.on.ended, 1);
+}
+
+#[test]
+fn a_long_bio_is_split() {
+    let noop = (Rules::v2_6_32(), SchedulerKind::Noop);
+    let mut bench = Bench::with(noop, 128, 32, |settings| settings.limits.max_sectors = 3);
+    assert_eq!(
+        bench.submit(100, ThenUnplug::Task),
+        "Q G P I Q G I Q G I U D D D"
+    );
+    let sectors = bench.mq.queue(QUEUE).with_pool(|pool| {
+        let each = |&rq: &RequestId| (pool[rq].sector.0, pool[rq].sectors.0);
+        bench.on.in_device.iter().map(each).collect::<Vec<_>>()
+    });
+    assert_eq!(sectors, [(100, 3), (103, 3), (106, 2)]);
+}
+
+/// cfq_rq_enqueued() of 2.6.32: the queue that CFQ has waited for runs at once, and afterwards it
+/// must dispatch even so.
+#[test]
+fn cfq_marks_the_awaited_queue_after_its_run() {
+    let mut bench = Bench::with((Rules::v2_6_32(), SchedulerKind::Cfq), 128, 32, |_| {});
+    bench.submit(100, ThenUnplug::Task);
+    bench.end();
+    let show = |bench: &Bench| {
+        let q = bench.mq.queue(QUEUE);
+        let text = q.with_pool(|pool| q.elevator.inspect(|policy| policy.show(pool)));
+        text.expect("CFQ shows its queues")
+    };
+    assert!(show(&bench).contains("waits, timer"), "{}", show(&bench));
+    let frame = bench.bio_of(108, 16, ThenUnplug::Nobody);
+    assert_eq!(bench.run(frame), "Q G P I D");
+    assert!(show(&bench).contains("must"), "{}", show(&bench));
 }
 
 #[test]
