@@ -33,7 +33,7 @@ pub fn map_bio(cx: &mut Cx<'_>, bio: BioId, comes: BioFrom) {
         at!(Enter);
         if comes == BioFrom::New {
             if let Some(next) = strip_flush(cx, bio) {
-                debug_assert_eq!(next, Next::Step, "no device is above a bio-based one");
+                assert_eq!(next, Next::Step, "no device is above a bio-based one");
                 at!(Over);
                 return;
             }
