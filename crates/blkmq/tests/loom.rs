@@ -21,6 +21,8 @@ mod held;
 mod mapped;
 #[path = "loom/series.rs"]
 mod series;
+#[path = "loom/share.rs"]
+mod share;
 #[path = "common/throttle.rs"]
 mod throttle;
 #[path = "loom/tokens.rs"]
@@ -276,6 +278,21 @@ fn a_task_that_waits_for_a_tag_against_the_end_that_frees_it() {
         clean("wait, batch", rules, BOUND, move || {
             wait_for_tag(rules, Machine::batch);
         });
+    }
+}
+
+/// As S3, where the other user of the tags leaves (sbitmap_queue_wake_all()).
+#[test]
+fn a_task_that_waits_for_its_share_against_a_user_that_leaves() {
+    for rules in Rules::PRESETS {
+        clean("share", rules, 3, move || share::of_one_who_leaves(rules));
+    }
+    for (name, task) in [("waiter", DISPATCHER), ("leaver", COMPLETER)] {
+        stalls(
+            &format!("share, no barrier in the {name}"),
+            2,
+            without(1 << task, || share::of_one_who_leaves(Rules::v6_12())),
+        );
     }
 }
 

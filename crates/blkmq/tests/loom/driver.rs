@@ -45,6 +45,8 @@ pub(crate) struct Setup {
     pub(crate) op: Op,
     /// It is a mapped queue over that of one path, which has this many tags; 0: it is not mapped.
     pub(crate) below: u8,
+    /// Queues of the same tags; none is mapped.
+    pub(crate) users: u8,
     /// A run after 3 ms counts, though it turns a stall into a delay.
     pub(crate) rescued: bool,
 }
@@ -60,6 +62,7 @@ impl Setup {
             tokens: None,
             op: Op::Read,
             below: 0,
+            users: 1,
             rescued: false,
         }
     }
@@ -200,7 +203,7 @@ impl Machine {
             above: None,
         };
         let sets = match setup.below {
-            0 => vec![vec![config]],
+            0 => vec![vec![config; usize::from(setup.users)]],
             tags => over_one_path(&config, tags),
         };
         let mut mq = BlkMq::with_sets(&sets, &mut || 0);
