@@ -61,7 +61,7 @@ pub fn softirq_done(cx: &mut Cx<'_>, rq: RequestId) {
         at!(Fewer);
         if cx.q.own_mapped().pending.read(cx.cpu) == 0 {
             /// The waiters for that were woken. What does the end run (4.5)?
-            at!(Told, wake_up(cx.cpu, cx.q.id, WaitQueue::InFlight));
+            at!(Woken, wake_up(cx.cpu, cx.q.id, WaitQueue::InFlight));
         }
         // 4.5, and later of a single-queue one: kblockd runs the queue if requests wait in it.
         if runs && cx.q.single.is_some() {

@@ -65,13 +65,13 @@ fn labels_of_a_request_by_kernel() {
         ..Rules::v4_12()
     };
     let mapped = "clone start-io setup issued tell";
-    let counted = "enter free freed ended fewer told not-pending put";
+    let counted = "enter free freed ended fewer woken not-pending put";
     for (rules, before, after, ends) in [
         (
             Rules::v4_5(),
             "enter table busy start pending get",
             "data ",
-            "enter free freed no-data ended fewer told not-pending put",
+            "enter free freed no-data ended fewer woken not-pending put",
         ),
         (Rules::v4_6(), "enter busy start pending get", "", counted),
         (Rules::v4_12(), "enter start pending get", "", counted),
