@@ -9,25 +9,6 @@ use crate::request::{HctxId, QueueId, RequestId, RequestPool};
 use crate::sbitmap::Sbitmap;
 use crate::waiter::Waiter;
 
-/// Variables that steps of a run under `specs/Restart` show, in the specification's order.
-pub const RESTART: [&str; 9] = [
-    "tags", "restart", "pending", "line", "sched", "disp", "qcount", "mcount", "under",
-];
-
-/// Variables that steps of a run under `specs/Dispatch` show, in the specification's order.
-pub const DISPATCH: [&str; 10] = [
-    "owner",
-    "queued",
-    "bucket",
-    "side",
-    "seq",
-    "dispatching",
-    "inserting",
-    "buckets",
-    "armed",
-    "device",
-];
-
 /// A block layer whose queues use one tag set.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
