@@ -16,13 +16,15 @@ use crate::suspension;
 const MARK: &str = "__steps_mutant";
 
 /// Macros whose statements are no effects.
-const CHECKS: [&str; 6] = [
+const CHECKS: [&str; 8] = [
     "assert",
     "assert_eq",
+    "assert_ne",
     "debug_assert",
     "debug_assert_eq",
     "debug_assert_ne",
     "panic",
+    "unreachable",
 ];
 
 struct Mutant {

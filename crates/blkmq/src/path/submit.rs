@@ -163,8 +163,8 @@ pub fn execute_rq_nowait(cx: &mut Cx<'_>, bio: BioId, how: Execute) {
 #[steps(inline)]
 fn queue_enter(cx: &mut Cx<'_>, bio: BioId) -> bool {
     while !cx.pool().enter_queue() {
-        // A freeze also waits for a bio with a cached request; so it does for a passthrough request
-        // (blk_mq_alloc_cached_request()).
+        // A request in the plug's cache has a reference, so that a freeze waits for it: nobody who
+        // takes it waits for the thaw (blk_mq_alloc_cached_request() for a passthrough request).
         if find_cached_rq(cx, bio).is_some() {
             cx.pool().get_queue(1);
             return true;

@@ -13,6 +13,9 @@ const SOURCE: &str = "fn f(cx: &mut Cx<'_>, hctx: u32, list: u32) -> u32 {
     /// It is free.
     at!(Free);
     cx.mark(hctx);
+    cx.mb();
+    /// A barrier before it.
+    at!(Marked);
     while count > 1 && !cx.is_busy() {
         if let Some(other) = cx.next() {
             cx.add(other);
@@ -49,6 +52,7 @@ fn each_kind_of_change_is_made() {
     let expected = [
         "drop: cx.release(hctx);",
         "drop: cx.mark(hctx);",
+        "drop: cx.mb();",
         "negate: count > 1",
         "negate: cx.is_busy()",
         "negate: let Some(other) = cx.next()",
