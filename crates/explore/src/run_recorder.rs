@@ -129,11 +129,15 @@ impl Follower for Recording {
     }
 
     fn item_queued(&mut self, queue: QueueId, delayed: bool) {
-        self.0.item_queued(queue, delayed);
+        if let Some(recorder) = self.active() {
+            recorder.item_queued(queue, delayed);
+        }
     }
 
     fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId) {
-        self.0.item_begins(mq, context, queue);
+        if let Some(recorder) = self.active() {
+            recorder.item_begins(mq, context, queue);
+        }
     }
 }
 

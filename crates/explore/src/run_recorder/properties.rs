@@ -18,8 +18,10 @@ const OF_MERGES: &[(&str, u32)] = &[
     ("Requests", u32::MAX),
     ("Groups", 1 << 16),
 ];
-const OF_DISPATCH: &[(&str, u32)] = &[("Cpus", 64), ("PerCpu", 192)];
 const OF_RESTART: &[(&str, u32)] = &[("Hctxs", 1)];
+/// The most CPUs of a run of Dispatch, and the most requests of all of them.
+const CPUS_MAX: u32 = 64;
+const REQUESTS_MAX: u32 = 192;
 
 /// The properties that a run of the simulator is checked for.
 ///
@@ -30,7 +32,13 @@ pub fn properties_of_run(schedule: &Schedule) -> Result<Vec<&'static str>, Strin
         cfq_merge::RUNS => properties(schedule, OF_MERGES, cfq_merge::Setting::parse),
         bfq_merge::RUNS => properties(schedule, OF_MERGES, bfq_merge::Setting::parse),
         restart::RUNS => properties(schedule, OF_RESTART, restart::Setting::parse),
-        dispatch::RUNS => properties(schedule, OF_DISPATCH, dispatch::Setting::of_run),
+        dispatch::RUNS => {
+            let cpus = schedule.settings.iter().find(|(name, _)| name == "Cpus");
+            let cpus = cpus.and_then(|(_, cpus)| cpus.parse().ok()).unwrap_or(1);
+            let per_cpu = REQUESTS_MAX / u32::clamp(cpus, 1, CPUS_MAX);
+            let sizes = [("Cpus", CPUS_MAX), ("PerCpu", per_cpu)];
+            properties(schedule, &sizes, dispatch::Setting::of_run)
+        }
         other => return Err(format!("spec {other}: no run of the simulator is of it")),
     };
     properties.map_err(|error| error.to_string())
@@ -59,4 +67,38 @@ fn properties<S: Specification>(
         "1".clone_into(value);
     }
     read(&constants).map(|_| S::properties())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blkmq::rules::Rules;
+
+    /// The requests of all CPUs are bounded, not only those of each.
+    #[test]
+    fn a_run_of_dispatch_has_at_most_so_many_requests() {
+        let verdict = |cpus: &str, per_cpu: &str| {
+            let mut settings = dispatch::Setting::of_rules(&Rules::v6_12()).constants();
+            for (name, value) in &mut settings {
+                match name.as_str() {
+                    "Cpus" => cpus.clone_into(value),
+                    "PerCpu" => per_cpu.clone_into(value),
+                    _ => {}
+                }
+            }
+            properties_of_run(&Schedule {
+                spec: dispatch::RUNS.to_owned(),
+                variant: String::new(),
+                shows: String::new(),
+                steps: Vec::new(),
+                settings,
+                repeats_from: None,
+            })
+        };
+        assert!(verdict("64", "3").is_ok());
+        let text = verdict("64", "4").expect_err("256 requests");
+        assert_eq!(text, "constant PerCpu = 4: expected 1 to 3");
+        let text = verdict("0", "4").expect_err("no CPU");
+        assert_eq!(text, "constant Cpus = 0: expected 1 to 64");
+    }
 }
