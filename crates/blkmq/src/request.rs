@@ -10,7 +10,7 @@ mod pool;
 mod usage;
 
 pub use lines::{Lines, RequestLines};
-pub use pool::{RequestPool, Slot};
+pub use pool::{RequestPool, Slot, Touch};
 pub use usage::Usage;
 
 use core::fmt;

@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 use trace::blkparse;
 use trace::blktrace::{Categories, DeviceChoice, Format, Options};
 
-pub(crate) use checks::{CheckArgs, ExploreArgs, ReplayScheduleArgs};
+pub(crate) use checks::{CheckArgs, DifferentialArgs, ExploreArgs, ReplayScheduleArgs};
 pub(crate) use studies::{
     CalibrateArgs, CompareArgs, DiffArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs,
     SweepArgs, SweepFileArgs, SweepOf, SweepPart,
@@ -122,6 +122,8 @@ pub(crate) enum Command {
     Explore(ExploreArgs),
     /// Replay the steps of a schedule file with the model's own code
     ReplaySchedule(ReplayScheduleArgs),
+    /// Run a scheduler of a kernel tree, in its own C, beside the model's or that of another tree
+    Differential(DifferentialArgs),
     /// Print a reference page: commands, devices, options of fio, kernels, schedulers
     Reference {
         /// Name of the page; without it, the list of pages

@@ -9,6 +9,7 @@ use scenario::Scenario;
 use study::sweep::Job;
 
 use crate::args::SweepArgs;
+use crate::elevator;
 use crate::error::Error;
 use crate::scenario::{Input, Point, Prepared, prepare, read};
 
@@ -136,7 +137,10 @@ pub(crate) fn prepare_point(
     }
     // `mq-deadline+v3`: a scheduler and its parts of the January 2024 series.
     let written = point.scheduler.as_deref();
-    let parts = written.map(|name| name.split_once('+').unwrap_or((name, "")));
+    let parts = written.map(|name| match name.split_once('+') {
+        Some(parts) if !elevator::is_file(name) => parts,
+        _ => (name, ""),
+    });
     if let Some((_, series)) = parts.filter(|(_, series)| !series.is_empty()) {
         set.push(format!("queue.series={series}"));
     }
@@ -170,7 +174,12 @@ fn settings(point: &Point, inputs: &[Input]) -> Vec<(String, String)> {
 
 /// Every combination but of seeds.
 fn variants(args: &SweepArgs, inputs: usize) -> Result<Vec<Point>, Error> {
-    let schedulers = or_none("--scheduler", &args.scheduler)?;
+    if let Some(wrong) = args.elevator.iter().find(|file| !elevator::is_file(file)) {
+        let what = "expected the C file of a scheduler";
+        return Err(Error::usage(format!("--elevator {wrong}"), what));
+    }
+    let schedulers = [args.scheduler.as_slice(), &args.elevator].concat();
+    let schedulers = or_none("--scheduler, --elevator", &schedulers)?;
     let rules = or_none("--rules", &args.rules)?;
     let machines = or_none("--machine", &args.machine)?;
     let threads = threads(args.threads.as_deref())?;

@@ -49,6 +49,9 @@ pub(crate) enum Error {
     /// A simulated run that stalled.
     #[error("{0}")]
     Stalled(String),
+    /// A scheduler in C that failed in a call.
+    #[error("{0}; no output was written")]
+    Scheduler(String),
     #[error("interrupted; no output was written")]
     Interrupted,
     /// A signal came while many runs were made.

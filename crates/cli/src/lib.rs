@@ -16,8 +16,10 @@ mod combinations;
 mod compare;
 mod conform;
 mod diff;
+mod differential;
 mod drive;
 mod dump;
+mod elevator;
 mod error;
 mod explore;
 mod fio_logs;
@@ -79,7 +81,26 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Does it, and prints its error. The exit code.
 fn run_command(command: Command) -> u8 {
-    let result = match command {
+    let result = caught(|| result_of(command));
+    match result {
+        Ok(code) => code,
+        // The reader has seen enough (`blksim list | head -1`).
+        Err(Error::Output { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => OK,
+        Err(error) => failed(&error),
+    }
+}
+
+/// A scheduler in C may end a run in the middle of a call.
+fn caught(run: impl FnOnce() -> Result<u8, Error>) -> Result<u8, Error> {
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+    ran.unwrap_or_else(|payload| match payload.downcast::<kernel::Fault>() {
+        Ok(fault) => Err(Error::Scheduler(fault.text)),
+        Err(other) => std::panic::resume_unwind(other),
+    })
+}
+
+fn result_of(command: Command) -> Result<u8, Error> {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::List { json } => list::list(json),
         Command::Show { name } => list::show(&name),
@@ -99,31 +120,29 @@ fn run_command(command: Command) -> u8 {
         Command::Check(args) => check::check(&args),
         Command::Explore(args) => explore::explore(&args),
         Command::ReplaySchedule(args) => explore::replay_schedule(&args),
+        Command::Differential(args) => differential::differential(&args),
         Command::Reference { page } => reference::reference(page.as_deref()),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { command } => shell::man(command.as_deref()),
-    };
-    match result {
-        Ok(code) => code,
-        // The reader has seen enough (`blksim list | head -1`).
-        Err(Error::Output { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => OK,
-        Err(error) => {
-            for line in error.to_string().lines() {
-                output::print_stderr(&format!("error: {line}\n"));
-            }
-            if let Error::Jobs { unmodelled, .. } = &error {
-                output::print_stderr(&format!(
-                    "hint: `blksim run --ignore-unmodelled` leaves out what is not modelled, \
-                     {unmodelled} of these\n"
-                ));
-            }
-            match error {
-                Error::Interrupted
-                | Error::InterruptedRuns { .. }
-                | Error::InterruptedSearch(_) => INTERRUPTED,
-                Error::Stalled(_) => STALLED,
-                _ => BAD_INPUT,
-            }
+    }
+}
+
+/// Prints an error. The exit code.
+fn failed(error: &Error) -> u8 {
+    for line in error.to_string().lines() {
+        output::print_stderr(&format!("error: {line}\n"));
+    }
+    if let Error::Jobs { unmodelled, .. } = error {
+        output::print_stderr(&format!(
+            "hint: `blksim run --ignore-unmodelled` leaves out what is not modelled, \
+             {unmodelled} of these\n"
+        ));
+    }
+    match error {
+        Error::Interrupted | Error::InterruptedRuns { .. } | Error::InterruptedSearch(_) => {
+            INTERRUPTED
         }
+        Error::Stalled(_) => STALLED,
+        _ => BAD_INPUT,
     }
 }

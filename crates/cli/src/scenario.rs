@@ -11,6 +11,7 @@ use trace::fio::{Treatment, lookup};
 use crate::args::{FioFormats, ReportArgs, SweepArgs, TextTo, Tune};
 use crate::builtin;
 use crate::changes::{Changes, Machines};
+use crate::elevator;
 use crate::error::Error;
 use crate::inside::Inside;
 use crate::text::{is_job, parse, read_text, reading};
@@ -76,30 +77,20 @@ pub(crate) fn prepare(
         seed: point.seed,
     };
     let machines = Machines::of(&tune)?;
-    let changes = Changes::of(
-        &tune,
-        &machines,
-        &[
-            ("--scheduler", "queue.scheduler", point.scheduler.as_deref()),
-            ("--runtime", "job.runtime", args.runtime.as_deref()),
-            ("--ramp-time", "job.ramp_time", args.ramp_time.as_deref()),
-            ("--precision", "precision", args.precision.as_deref()),
-        ],
-    )?;
     if let Some(device) = &args.device {
         scenario = scenario.set_device(device)?;
     }
     if let Some(drive) = &args.drive {
         scenario = with_drive(scenario, drive)?;
     }
-    let (scenario, plan) = changes.apply(scenario, &machines)?;
+    let (scenario, plan, changed) = planned(scenario, point, args, &tune)?;
     let mut options: Vec<String> = args
         .device
         .iter()
         .map(|d| format!("--device {d}"))
         .collect();
     options.extend(args.drive.iter().map(|drive| format!("--drive {drive}")));
-    options.extend(changes.options());
+    options.extend(changed);
     options.extend(args.without.iter().map(|name| format!("--without {name}")));
     if args.ignore_unmodelled {
         options.push("--ignore-unmodelled".to_owned());
@@ -132,6 +123,45 @@ pub(crate) fn prepare(
         origin,
         written,
     })
+}
+
+/// The changed scenario, its plan, and the options that say so.
+fn planned(
+    scenario: Scenario,
+    point: &Point,
+    args: &SweepArgs,
+    tune: &Tune,
+) -> Result<(Scenario, Plan, Vec<String>), Error> {
+    let machines = Machines::of(tune)?;
+    let changes = |scheduler: Option<&str>| {
+        let of_options = [
+            ("--scheduler", "queue.scheduler", scheduler),
+            ("--runtime", "job.runtime", args.runtime.as_deref()),
+            ("--ramp-time", "job.ramp_time", args.ramp_time.as_deref()),
+            ("--precision", "precision", args.precision.as_deref()),
+        ];
+        Changes::of(tune, &machines, &of_options)
+    };
+    let name = point.scheduler.as_deref();
+    let Some(file) = name.filter(|name| elevator::is_file(name)) else {
+        let changes = changes(name)?;
+        let (scenario, plan) = changes.apply(scenario, &machines)?;
+        return Ok((scenario, plan, changes.options().collect()));
+    };
+    // HZ is a constant of the kernel's C.
+    let (_, plan) = changes(None)?.apply(scenario.clone(), &machines)?;
+    let library = elevator::library(file, args.linux.as_deref(), plan.machine.hz)?;
+    let of_model = changes(Some(elevator::in_place_of(&library).name()))?;
+    let (scenario, mut plan) = of_model.apply(scenario, &machines)?;
+    elevator::replace(&mut plan, &library)?;
+    let mut options: Vec<String> = changes(None)?.options().collect();
+    options.push(format!("--elevator {file}"));
+    options.extend(
+        args.linux
+            .iter()
+            .map(|dir| format!("--linux {}", dir.display())),
+    );
+    Ok((scenario, plan, options))
 }
 
 /// The scenario with a built-in drive, or one of a file.

@@ -14,8 +14,10 @@ use super::info::SchedulerInfo;
 use super::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
+use super::shape::QueueShape;
 use crate::env::Reading;
 use crate::merge::Merging;
+use crate::queue::QueueSettings;
 use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};
 use crate::time::SimTime;
 
@@ -23,6 +25,9 @@ use crate::time::SimTime;
 pub trait CustomScheduler: Scheduler + Send + Sync {
     /// Its properties. Its one lock is number 0 of `locks`.
     fn info(&self) -> &'static SchedulerInfo;
+
+    /// It will serve this queue: called once, before any other call. Default: nothing.
+    fn begin(&mut self, _queue: &QueueSettings, _shape: &QueueShape) {}
 
     /// A copy in the same state: a queue is copied by the explorer, and made of settings by the
     /// simulator.
@@ -40,6 +45,13 @@ impl Custom {
     /// This one.
     pub fn new(scheduler: impl CustomScheduler + 'static) -> Custom {
         Custom(Box::new(scheduler))
+    }
+
+    /// The same for a new queue.
+    pub(super) fn of_queue(&self, queue: &QueueSettings, shape: &QueueShape) -> Custom {
+        let mut own = self.clone();
+        own.0.begin(queue, shape);
+        own
     }
 
     /// Its properties.

@@ -10,7 +10,7 @@ use crate::names::Label;
 use crate::queue::IrqClass;
 use crate::rules::ShallowDepth;
 
-#[derive(PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SchedulerInfo {
     pub name: &'static str,
     /// The request paths of kernels that have the scheduler.
@@ -163,7 +163,7 @@ impl ElevatorLock {
 pub const ELEVATOR_LOCKS_MAX: usize = 16;
 
 /// Names of the probes on a scheduler's functions, as `ftrace.txt` of a capture has them.
-#[derive(PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Probes {
     /// A request reaches insert_requests.
     pub insert: &'static str,
@@ -183,7 +183,7 @@ pub struct Probes {
 }
 
 /// Messages by which the log of a scheduler shows its calls.
-#[derive(PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LogMarks {
     /// Prefix of the first line of a dispatch call.
     pub dispatch: &'static str,
@@ -198,7 +198,7 @@ pub struct LogMarks {
 }
 
 /// Names of trace events of a scheduler that adapts the number of its tokens to latency.
-#[derive(PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TokenEvents {
     /// A percentile was calculated.
     pub percentile: &'static str,

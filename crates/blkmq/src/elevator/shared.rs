@@ -77,7 +77,7 @@ macro_rules! elevators {
                         Elevator::$Kind(crate::elevator::$module::new(settings, queue, shape))
                     })*
                     SchedulerSettings::Custom(custom) => Elevator::Custom(
-                        Locked::with(custom.clone(), custom.info()),
+                        Locked::with(custom.of_queue(queue, shape), custom.info()),
                     ),
                 }
             }

@@ -68,6 +68,25 @@ impl Clone for Slot {
     }
 }
 
+/// A cache line that a scheduler touches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touch {
+    /// A request's node of a tree or a hash is read.
+    Visit(RequestId),
+    /// It is changed.
+    Sort(RequestId),
+    /// A request's links of a list are changed.
+    Link(RequestId),
+    /// Other fields of a request are changed.
+    Own(RequestId),
+    /// The head of a bucket of the merge hash is read.
+    Bucket(u8),
+    BucketWritten(u8),
+    /// `q->last_merge` is read.
+    LastMerge,
+    LastMergeWritten,
+}
+
 impl RequestPool {
     /// Room for `requests` requests and `bios` bios.
     pub fn new(requests: usize, bios: usize) -> RequestPool {
@@ -86,6 +105,25 @@ impl RequestPool {
     pub(crate) fn touch(&self, rq: RequestId) {
         self.lines
             .own(self.toucher, &self.slots[rq.0 as usize].lines);
+    }
+
+    /// Records that the running CPU touches a cache line: for a scheduler whose own code does that
+    /// elsewhere.
+    pub fn touched(&self, touch: Touch) {
+        match touch {
+            Touch::Visit(rq) => self.visit(rq),
+            Touch::Sort(rq) => self
+                .lines
+                .resort(self.toucher, &self.slots[rq.0 as usize].lines),
+            Touch::Link(rq) => self
+                .lines
+                .relink(self.toucher, &self.slots[rq.0 as usize].lines),
+            Touch::Own(rq) => self.touch(rq),
+            Touch::Bucket(bucket) => self.touch_bucket(bucket),
+            Touch::BucketWritten(bucket) => self.relink_bucket(bucket),
+            Touch::LastMerge => self.touch_last_merge(None),
+            Touch::LastMergeWritten => self.change_last_merge(),
+        }
     }
 
     /// Records that the running CPU reads `rq` on its way through a tree or a hash bucket.

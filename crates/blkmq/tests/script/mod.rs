@@ -6,7 +6,7 @@
 
 mod layer;
 mod multipath;
-mod policy;
+pub(crate) mod policy;
 
 /// Line between commands and their output.
 const RULE: &str = "----";

@@ -90,6 +90,8 @@ pub(crate) struct PolicyQueue {
     /// Attributes of the first line.
     attributes: Vec<String>,
     nr_requests: u32,
+    /// The most that nr_requests was: the tag map has the word size of that.
+    map_requests: u32,
     /// Dispatch calls of a run at once.
     runs: u32,
     in_device: Vec<RequestId>,

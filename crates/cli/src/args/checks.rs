@@ -128,3 +128,34 @@ fn memory_size(text: &str) -> Result<u64, String> {
     let bytes = shift.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift));
     bytes.ok_or_else(|| "expected a number of bytes, or one with K, M, G or T: 8G".to_owned())
 }
+
+const DIFFERENTIAL_CODES: &str = "\
+Exit codes:
+    0  no difference
+    1  they differ; a script shows it
+    2  bad input or usage, no C compiler, or C that does not compile";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = DIFFERENTIAL_CODES)]
+pub(crate) struct DifferentialArgs {
+    /// mq-deadline or another scheduler of the tree, or a C file
+    pub(crate) scheduler: String,
+    /// The kernel tree: a directory with Makefile, block, include and lib
+    #[arg(long, value_name = "DIR")]
+    pub(crate) linux: PathBuf,
+    /// Compare with the scheduler of this tree instead of the model's
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+    /// Commands of scripts to carry out on both
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) operations: u64,
+    /// Differences to look for, distinguished by the commands that show them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) scripts: usize,
+    /// Ticks a second, for which the C is compiled
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) hz: u32,
+    /// Seed of the commands
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}

@@ -224,6 +224,15 @@ pub(crate) struct SweepArgs {
         )
     )]
     pub(crate) scheduler: Vec<String>,
+    /// Schedulers in C, a run with each: files of a kernel tree as they are, mq-deadline.c and such
+    ///
+    /// A C compiler is needed; what the file calls is compiled with it, from the same tree. In
+    /// columns beside those of --scheduler.
+    #[arg(long, value_name = "FILE.c,...", value_delimiter = ',')]
+    pub(crate) elevator: Vec<String>,
+    /// The kernel tree for --elevator [default: the one that the file is in]
+    #[arg(long, value_name = "DIR", requires = "elevator")]
+    pub(crate) linux: Option<PathBuf>,
     #[arg(
         long,
         value_name = "KERNEL,...",

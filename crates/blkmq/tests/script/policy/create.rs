@@ -4,7 +4,7 @@ use super::around::Around;
 use super::parse::parse_number;
 use super::{PolicyQueue, Printed};
 use crate::script::World;
-use blkmq::elevator::{Elevator, QueueShape, SchedulerKind};
+use blkmq::elevator::{Elevator, QueueShape, SchedulerKind, SchedulerSettings};
 use blkmq::env::Cpu;
 use blkmq::queue::QueueSettings;
 use blkmq::request::{CpuId, Place, RequestPool};
@@ -15,9 +15,28 @@ use blkmq::time::SimTime;
 const REQUESTS: usize = 256;
 const BIOS: usize = 1024;
 
+/// Words of the first line that are no attributes.
+const OF_QUEUE: [&str; 7] = [
+    "scheduler",
+    "rules",
+    "hz",
+    "nr_requests",
+    "rotational",
+    "ranges",
+    "runs",
+];
+
 impl PolicyQueue {
     /// `queue NAME=VALUE ...`.
     pub(crate) fn create(line: &str) -> Result<Box<dyn World>, String> {
+        Ok(Box::new(PolicyQueue::with(line, None)?))
+    }
+
+    /// The same with another scheduler than the line says.
+    pub(crate) fn with(
+        line: &str,
+        instead: Option<&SchedulerSettings>,
+    ) -> Result<PolicyQueue, String> {
         let pairs: Vec<&str> = line.split_whitespace().skip(1).collect();
         let given = |name: &str| {
             pairs
@@ -26,8 +45,8 @@ impl PolicyQueue {
         };
         let number = |name: &str, default: u32| given(name).map_or(Ok(default), parse_number);
         let name = given("scheduler").unwrap_or("mq-deadline");
-        let kind = SchedulerKind::by_name(name);
-        let kind = kind.filter(|&kind| kind != SchedulerKind::None);
+        let by_name = || SchedulerKind::by_name(name).filter(|&kind| kind != SchedulerKind::None);
+        let kind = instead.map(SchedulerSettings::kind).or_else(by_name);
         let kind = kind.ok_or(format!("no scripts for scheduler {name:?}"))?;
         let rules = given("rules").unwrap_or("v6.12");
         let rules = Rules::by_name(rules).ok_or(format!("unknown rules {rules:?}"))?;
@@ -42,7 +61,8 @@ impl PolicyQueue {
             log: kind.info().is_some_and(|info| info.logs),
             ..QueueSettings::plain(rules, kind, nr_requests)
         };
-        let scheduler = kind.defaults(hz, nr_requests);
+        let of_kind = || kind.defaults(hz, nr_requests);
+        let scheduler = instead.cloned().unwrap_or_else(of_kind);
         let mut queue = PolicyQueue {
             pool: RequestPool::new(REQUESTS, BIOS),
             elevator: Elevator::new(&scheduler, &settings, &QueueShape::one()),
@@ -59,30 +79,22 @@ impl PolicyQueue {
             scheduler,
             attributes: Vec::new(),
             nr_requests,
+            map_requests: nr_requests,
             runs: number("runs", 1)?,
             in_device: Vec::new(),
             held: Vec::new(),
             allocated: Vec::new(),
             completed: [0; 3],
         };
-        let of_queue = [
-            "scheduler",
-            "rules",
-            "hz",
-            "nr_requests",
-            "rotational",
-            "ranges",
-            "runs",
-        ];
         let of_other =
-            |pair: &&&str| !of_queue.contains(&pair.split('=').next().unwrap_or_default());
+            |pair: &&&str| !OF_QUEUE.contains(&pair.split('=').next().unwrap_or_default());
         queue.attributes = pairs
             .iter()
             .filter(of_other)
             .map(|&pair| pair.to_owned())
             .collect();
         queue.begin_anew()?;
-        Ok(Box::new(queue))
+        Ok(queue)
     }
 
     /// A scheduler with these tasks and groups.

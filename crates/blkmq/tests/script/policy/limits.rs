@@ -13,7 +13,7 @@ impl PolicyQueue {
             flags: of.flags,
             io_context: of.io_context,
             map: TagMapSize {
-                shift: word_shift(self.nr_requests),
+                shift: word_shift(self.map_requests),
                 nr_requests: self.nr_requests,
             },
         }
@@ -36,6 +36,7 @@ impl PolicyQueue {
         let old = self.nr_requests;
         self.call(|policy, _, _| policy.depth_updated(old));
         self.nr_requests = parse_number(rest)?;
+        self.map_requests = self.map_requests.max(self.nr_requests);
         Ok(Vec::new())
     }
 }

@@ -1,0 +1,156 @@
+//! `blksim differential`: a scheduler in the C of a kernel beside the model's, or beside that of
+//! another kernel, on the same random operations.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use blkmq::elevator::{Custom, SchedulerSettings};
+use blkmq::rules::Rules;
+use kernel::differential::{Comparison, Difference, Outcome, Side};
+use kernel::{Library, Policy, Tree};
+
+use crate::args::DifferentialArgs;
+use crate::error::Error;
+use crate::{DIFFERENT, OK, output};
+
+/// Compares and prints. Exit code 1: they differ.
+pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
+    let comparison = comparison(args)?;
+    // An assertion of the model is reported with its script.
+    std::panic::set_hook(Box::new(|_| ()));
+    let (mut text, mut shapes) = (String::new(), BTreeSet::new());
+    let (mut seed, mut last) = (args.seed, args.seed);
+    let mut total = 0;
+    while total < args.operations && shapes.len() < args.scripts {
+        let outcome = comparison.run(seed, args.operations - total, |_| ());
+        total += outcome.operations;
+        last = seed;
+        seed += 1;
+        let Some(difference) = &outcome.difference else {
+            let _ = write!(text, "{}", deviations(&outcome));
+            break;
+        };
+        if shapes.insert(shape(difference)) {
+            let _ = write!(text, "{}", shown(difference, &comparison));
+        }
+    }
+    let _ = std::panic::take_hook();
+    let [one, other] = &comparison.sides;
+    output::print(&format!(
+        "{}: {} and {}: {total} operations, seeds {} to {last}: {}\n{text}",
+        comparison.scheduler,
+        one.name,
+        other.name,
+        args.seed,
+        match shapes.len() {
+            0 => "no difference".to_owned(),
+            1 => "a difference".to_owned(),
+            more => format!("{more} differences"),
+        }
+    ))?;
+    Ok(if shapes.is_empty() { OK } else { DIFFERENT })
+}
+
+fn comparison(args: &DifferentialArgs) -> Result<Comparison, Error> {
+    let (library, side) = side(args, &args.linux)?;
+    let first = match &args.against {
+        None => Side {
+            name: format!("the model with rules {}", side.rules),
+            rules: side.rules,
+            scheduler: None,
+        },
+        Some(dir) => {
+            let (_, newer) = self::side(args, dir)?;
+            return Ok(Comparison {
+                scheduler: library.name.clone(),
+                hz: args.hz,
+                sides: [side, newer],
+            });
+        }
+    };
+    Ok(Comparison {
+        scheduler: library.name.clone(),
+        hz: args.hz,
+        sides: [first, side],
+    })
+}
+
+/// The scheduler of a tree.
+fn side(args: &DifferentialArgs, dir: &Path) -> Result<(std::sync::Arc<Library>, Side), Error> {
+    let failed = |error: kernel::Error| Error::usage("differential", error.to_string());
+    let tree = Tree::open(dir).map_err(failed)?;
+    let file = file_of(&tree, &args.scheduler)?;
+    let library = Library::build(&tree, &file, args.hz, &[]).map_err(failed)?;
+    let policy = Policy::new(&library);
+    let policy = policy.map_err(|fault| Error::usage("differential", fault.text))?;
+    let side = Side {
+        name: format!("{} of {}", args.scheduler, tree.release()),
+        rules: rules_of(&tree),
+        scheduler: Some(SchedulerSettings::Custom(Custom::new(policy))),
+    };
+    Ok((library, side))
+}
+
+/// `block/NAME.c`, `block/NAME-iosched.c`, or a file that is named.
+fn file_of(tree: &Tree, name: &str) -> Result<PathBuf, Error> {
+    if crate::elevator::is_file(name) {
+        return Ok(PathBuf::from(name));
+    }
+    let names = [format!("{name}.c"), format!("{name}-iosched.c")];
+    let files = names.map(|name| tree.dir.join("block").join(name));
+    let found = files.iter().find(|file| file.is_file()).cloned();
+    found.ok_or_else(|| {
+        let tried = files.map(|file| file.display().to_string()).join(" nor ");
+        Error::usage(name, format!("neither {tried} is there"))
+    })
+}
+
+/// The rules of the newest kernel that is not newer than the tree.
+fn rules_of(tree: &Tree) -> &'static str {
+    let [major, minor, _] = tree.version;
+    let number = |rules: &Rules| {
+        let (major, minor) = rules.name.strip_prefix('v')?.split_once('.')?;
+        Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+    };
+    let known = Rules::ALL
+        .iter()
+        .filter_map(|rules| Some((number(rules)?, rules.name)));
+    let older = known.filter(|&(number, _)| number <= (major, minor));
+    older.max().map_or(Rules::ALL[0].name, |(_, name)| name)
+}
+
+fn deviations(outcome: &Outcome) -> String {
+    match outcome.deviations {
+        0 => String::new(),
+        count => format!("{count} scripts ended at deviation D5 of docs/explanation/model.md\n"),
+    }
+}
+
+/// Words of the commands that show a difference, and what is printed otherwise.
+fn shape(difference: &Difference) -> String {
+    let commands = difference.script.lines().take_while(|&line| line != "----");
+    let word = |line: &str| match line.starts_with("insert head") {
+        true => "insert head".to_owned(),
+        false => line.split(' ').next().unwrap_or_default().to_owned(),
+    };
+    let words: BTreeSet<String> = commands.skip(2).map(word).collect();
+    let [one, other] = &difference.printed;
+    let first = one.iter().zip(other).find(|(one, other)| one != other);
+    let kind = first.map_or("", |(one, _)| {
+        one.split(['=', ':', '@']).next().unwrap_or("")
+    });
+    let letters = kind.chars().filter(|c| c.is_alphabetic());
+    format!("{words:?} {}", letters.collect::<String>())
+}
+
+fn shown(difference: &Difference, comparison: &Comparison) -> String {
+    let mut text = format!("\n{}", difference.script);
+    for (side, printed) in comparison.sides.iter().zip(&difference.printed) {
+        let _ = writeln!(text, "\n# {}, at the last command:", side.name);
+        for line in printed {
+            let _ = writeln!(text, "#   {line}");
+        }
+    }
+    text
+}

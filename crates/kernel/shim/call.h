@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One call of a scheduler, as Rust and C see it: the operation, its arguments, its results.
+ * The same types stand in src/call.rs.
+ */
+#ifndef SHIM_CALL_H
+#define SHIM_CALL_H
+
+enum shim_op {
+	SHIM_MERGE_BIO, SHIM_INSERT, SHIM_DISPATCH, SHIM_HAS_WORK, SHIM_FINISH, SHIM_COMPLETED,
+	SHIM_REQUEUE, SHIM_EXIT_ICQ, SHIM_TIMER, SHIM_LIMIT_DEPTH, SHIM_DEPTH_UPDATED, SHIM_STORE, SHIM_SHOW,
+	SHIM_DEBUGFS, SHIM_ROTATES, SHIM_ATTRIBUTES,
+};
+#define SHIM_GONE_MAX 64
+#define SHIM_NONE 0xffffffffu
+
+/* A bio, or a request that is set up. */
+struct shim_io {
+	unsigned long sector;
+	unsigned int bytes;
+	/* Operation and flags, as in cmd_flags. */
+	unsigned int opf;
+	unsigned short ioprio, segments;
+	unsigned int hctx, task, flush_seq;
+};
+
+/*
+ * Kinds of touches. Of a request: its node of a tree or hash read and written, its list links written, other
+ * fields written. Heads of the merge hash and q->last_merge read and written. Another line written.
+ */
+enum shim_touch {
+	SHIM_VISIT, SHIM_SORT, SHIM_LINK, SHIM_OWN, SHIM_BUCKET, SHIM_BUCKET_WRITTEN, SHIM_LAST_MERGE,
+	SHIM_LAST_MERGE_WRITTEN, SHIM_LINE,
+};
+#define SHIM_TOUCHES_MAX 4096
+
+struct shim_gone { unsigned int rq, into; };
+
+struct shim_call {
+	unsigned int op;
+	/* Request or bio of the call, or SHIM_NONE; a number: of a timer, of requests, 1 for a new request. */
+	unsigned int rq, bio, number;
+	/* log2 of the bits of a word of the map of scheduler tags. */
+	unsigned int shift;
+	/* jiffies at first, and once a lock is taken. */
+	unsigned long ticks, locked_ticks;
+	unsigned long long ktime_ns;
+	/* The level that the scheduler counts a request in; of an insertion one more, 0 for none. */
+	unsigned int level;
+	unsigned int cpu, at_head;
+	struct shim_io io;
+	/* Name and text of an attribute. */
+	const char *name, *text;
+
+	/* 1 if a merge, a request or work was found, or the depth is limited. */
+	unsigned int found;
+	/* Side of a merge (enum elv_merge); the request that took the bio, or was dispatched; a depth. */
+	unsigned int side, result;
+	/* Requests that were absorbed, in the order of the merges, and those that will not merge any more. */
+	unsigned int gone_count;
+	struct shim_gone gone[SHIM_GONE_MAX];
+	unsigned int nomerge_count, nomerge[SHIM_GONE_MAX];
+	/* The queue must be run; a timer was armed or cancelled (1, 2), and when it expires. */
+	unsigned int run, timer_asked, timer;
+	unsigned long long timer_after_ns;
+	/* What the scheduler's code read and wrote, in order: kind << 24 | number. */
+	unsigned int touch_count;
+	const unsigned int *touches;
+	/* Text of an attribute or a file of debugfs. */
+	char *out;
+	unsigned int out_room, out_used;
+};
+
+struct shim_config {
+	unsigned int requests, bios, nr_requests, hctxs, cpus, tasks, rotational;
+	/* Room for all but requests and bios. */
+	unsigned long bytes;
+};
+
+/* Limits of merges; nomerges as in sysfs. */
+struct shim_limits {
+	unsigned int max_sectors, max_segments, max_discard_segments, max_discard_sectors, chunk_sectors, nomerges;
+};
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the shim takes from libc: the arena, text, and the way back from a call that went wrong.
+ *
+ * A BUG(), or an access to memory that is not there, ends the call, not the program: a signal handler jumps
+ * back to shim_call(), which returns the text of the error.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "call.h"
+
+struct shim_queue;
+struct shim_queue *shim_open(const struct shim_config *config);
+void shim_run(struct shim_queue *s, struct shim_call *c);
+
+/* An arena: its first bytes are this. Freed blocks are kept by size, the last one freed is used first. */
+#define SHIM_SIZES 40
+struct shim_arena {
+	size_t bytes, used;
+	struct shim_queue *queue;
+	sigjmp_buf back;
+	char error_text[512];
+	struct shim_block { struct shim_block *next; } *free[SHIM_SIZES];
+};
+struct shim_head { size_t class; size_t pad; };
+
+static __thread struct shim_arena *arena;
+static __thread volatile sig_atomic_t inside;
+static struct sigaction before[2];
+
+_Noreturn void shim_bug(const char *file, int line, const char *what)
+{
+	const char *name = strrchr(file, '/');
+
+	if (!inside)
+		abort();
+	snprintf(arena->error_text, sizeof(arena->error_text), "%s:%d: %s", name ? name + 1 : file, line, what);
+	siglongjmp(arena->back, 1);
+}
+void shim_warn(const char *file, int line, const char *what) { shim_bug(file, line, what); }
+
+_Noreturn void shim_missing(const char *name)
+{
+	if (!inside)
+		abort();
+	snprintf(arena->error_text, sizeof(arena->error_text), "calls %s(), which the shim does not have", name);
+	siglongjmp(arena->back, 1);
+}
+
+/* Room for BYTES, rounded up to a quarter of a power of two. */
+static size_t class_bytes(size_t class) { return (4 + class % 4) << (class / 4 + 3); }
+
+void *shim_alloc(size_t bytes, unsigned int gfp)
+{
+	size_t class = 0;
+	struct shim_head *head;
+	void *block;
+
+	while (class < SHIM_SIZES && class_bytes(class) < bytes)
+		class++;
+	if (class < SHIM_SIZES && arena->free[class]) {
+		block = arena->free[class];
+		arena->free[class] = arena->free[class]->next;
+	} else {
+		size_t room = class < SHIM_SIZES ? class_bytes(class) : (bytes + 15) & ~15ul;
+
+		if (arena->used + sizeof(*head) + room > arena->bytes)
+			shim_bug("kmalloc", 0, "the arena of the queue is full");
+		head = (void *)((char *)arena + arena->used);
+		head->class = class;
+		block = head + 1;
+		arena->used += sizeof(*head) + room;
+	}
+	/* As SLUB's poisoning does: what nobody wrote must not look like zero. */
+	memset(block, gfp & 1 ? 0 : 0x5a, bytes);
+	return block;
+}
+
+void shim_free(const void *p)
+{
+	struct shim_block *block = (void *)p;
+	struct shim_head *head = (struct shim_head *)p - 1;
+
+	if (!p)
+		return;
+	if (head->class >= SHIM_SIZES)
+		return;
+	memset(block, 0x6b, class_bytes(head->class));
+	block->next = arena->free[head->class];
+	arena->free[head->class] = block;
+}
+
+static void fault(int signal, siginfo_t *info, void *context)
+{
+	if (!inside) {
+		sigaction(signal, &before[signal == SIGSEGV], NULL);
+		return;
+	}
+	snprintf(arena->error_text, sizeof(arena->error_text), "access to address %#lx, where nothing is",
+		 (unsigned long)info->si_addr);
+	siglongjmp(arena->back, 1);
+}
+
+static void catch_faults(void)
+{
+	struct sigaction action = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
+
+	sigaction(SIGSEGV, &action, &before[1]);
+	sigaction(SIGBUS, &action, &before[0]);
+}
+
+/* Makes a queue in MEMORY. Null, or the error. */
+const char *shim_create(void *memory, size_t bytes, const struct shim_config *config)
+{
+	static bool caught;
+
+	if (!caught)
+		catch_faults();
+	caught = true;
+	arena = memory;
+	memset(arena, 0, sizeof(*arena));
+	arena->bytes = bytes;
+	arena->used = (sizeof(*arena) + 63) & ~63ul;
+	inside = 1;
+	if (sigsetjmp(arena->back, 0)) {
+		inside = 0;
+		return arena->error_text;
+	}
+	arena->queue = shim_open(config);
+	inside = 0;
+	return arena->queue ? NULL : "the scheduler refuses the queue";
+}
+
+/* Room at the end of the arena, zero, whose pages are taken when they are written to. */
+void *shim_slots(size_t bytes)
+{
+	arena->bytes -= (bytes + 63) & ~63ul;
+	return (char *)arena + arena->bytes;
+}
+
+void shim_limit(struct shim_queue *s, const struct shim_limits *limits);
+void shim_set_limits(void *memory, const struct shim_limits *limits)
+{
+	shim_limit(((struct shim_arena *)memory)->queue, limits);
+}
+
+/* Calls the queue in MEMORY. Null, or the error. */
+const char *shim_call(void *memory, struct shim_call *c)
+{
+	arena = memory;
+	inside = 1;
+	if (sigsetjmp(arena->back, 0)) {
+		inside = 0;
+		return arena->error_text;
+	}
+	shim_run(arena->queue, c);
+	inside = 0;
+	return NULL;
+}
+
+/* Text. */
+struct seq_file { void *private; char *text; size_t room; size_t used; };
+void seq_printf(struct seq_file *m, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (m->used < m->room)
+		m->used += vsnprintf(m->text + m->used, m->room - m->used, format, arguments);
+	va_end(arguments);
+}
+void seq_puts(struct seq_file *m, const char *text) { seq_printf(m, "%s", text); }
+void seq_putc(struct seq_file *m, char c) { seq_printf(m, "%c", c); }
+int sysfs_emit(char *page, const char *format, ...)
+{
+	va_list arguments;
+	int bytes;
+
+	va_start(arguments, format);
+	bytes = vsnprintf(page, 4096, format, arguments);
+	va_end(arguments);
+	return bytes;
+}
+int scnprintf(char *page, size_t size, const char *format, ...)
+{
+	va_list arguments;
+	int bytes;
+
+	va_start(arguments, format);
+	bytes = vsnprintf(page, size, format, arguments);
+	va_end(arguments);
+	return bytes < (int)size ? bytes : (int)size - 1;
+}
+
+/* One number, perhaps followed by a newline. */
+static int number(const char *text, int base, bool is_signed, long long *value)
+{
+	char *end;
+
+	errno = 0;
+	if (isspace((unsigned char)*text) || (*text == '-' && !is_signed))
+		return -EINVAL;
+	*value = is_signed ? strtoll(text, &end, base) : (long long)strtoull(text, &end, base);
+	if (end == text || (*end && strcmp(end, "\n")))
+		return -EINVAL;
+	return errno ? -ERANGE : 0;
+}
+int kstrtoint(const char *text, unsigned int base, int *value)
+{
+	long long wide;
+	int error = number(text, base, true, &wide);
+
+	if (!error && (wide < INT_MIN || wide > INT_MAX))
+		error = -ERANGE;
+	if (!error)
+		*value = wide;
+	return error;
+}
+int kstrtouint(const char *text, unsigned int base, unsigned int *value)
+{
+	long long wide;
+	int error = number(text, base, false, &wide);
+
+	if (!error && (unsigned long long)wide > UINT_MAX)
+		error = -ERANGE;
+	if (!error)
+		*value = wide;
+	return error;
+}
+int kstrtoull(const char *text, unsigned int base, unsigned long long *value)
+{
+	return number(text, base, false, (long long *)value);
+}
+int kstrtoul(const char *text, unsigned int base, unsigned long *value)
+{
+	return number(text, base, false, (long long *)value);
+}
+char *strim(char *s)
+{
+	size_t size = strlen(s);
+
+	while (size && isspace((unsigned char)s[size - 1]))
+		s[--size] = 0;
+	while (isspace((unsigned char)*s))
+		s++;
+	return s;
+}
+
+/* Bits of an array of words. */
+unsigned long find_next_bit(const unsigned long *words, unsigned long bits, unsigned long from)
+{
+	for (; from < bits; from++)
+		if (words[from / 64] >> (from % 64) & 1)
+			return from;
+	return bits;
+}
+unsigned long find_next_zero_bit(const unsigned long *words, unsigned long bits, unsigned long from)
+{
+	for (; from < bits; from++)
+		if (!(words[from / 64] >> (from % 64) & 1))
+			return from;
+	return bits;
+}

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A queue of one scheduler: what the block layer does around the scheduler's calls, and the calls.
+ *
+ * All state of a queue is in its arena, so that a copy of the arena is a copy of the queue. Not here: what
+ * libc does (host.c).
+ */
+#include "call.h"
+
+#define SHIM_TIMERS 8
+#define SHIM_LEVELS 3
+#define SHIM_HCTXS_MAX 64
+
+struct shim_queue {
+	struct request_queue q;
+	struct gendisk disk;
+	struct block_device part0;
+	struct blk_mq_hw_ctx hctx[SHIM_HCTXS_MAX];
+	struct blk_mq_hw_ctx *hctxs[SHIM_HCTXS_MAX];
+	struct blk_mq_tags tags[SHIM_HCTXS_MAX];
+	struct blk_mq_ctx *ctxs;
+	struct request *rqs;
+	struct bio *bios;
+	struct task_struct *tasks;
+	struct shim_config config;
+	void *timers[SHIM_TIMERS];
+	unsigned int timer_count;
+	/* One request of each level that the scheduler counts requests in, as it was inserted. */
+	struct request counted[SHIM_LEVELS];
+	u32 random;
+	size_t rqs_bytes;
+	unsigned int touches[SHIM_TOUCHES_MAX];
+};
+
+__thread struct shim_clock shim_clock;
+__thread int shim_cpu, shim_cpus;
+__thread struct task_struct *shim_current;
+void *shim_slots(size_t bytes);
+static __thread struct shim_queue *shim_queue;
+static __thread struct shim_call *shim_this;
+/* The request that the last one offered to it may have joined. */
+static __thread struct request *shim_into, *shim_asked;
+static struct elevator_type *shim_type;
+
+int shim_register(struct elevator_type *type)
+{
+	shim_type = type;
+	return 0;
+}
+void shim_unregister(struct elevator_type *type) { }
+
+/* Hints where to search first: the same in each run. */
+u32 get_random_u32(void) { return shim_queue->random = shim_queue->random * 1664525 + 1013904223; }
+
+/*
+ * The compiler reports each access of the scheduler's code (-fsanitize=thread, without its run-time library).
+ */
+static void shim_note(enum shim_touch kind, unsigned long number)
+{
+	struct shim_call *c = shim_this;
+	unsigned int touch = kind << 24 | number;
+
+	if (c->touch_count && shim_queue->touches[c->touch_count - 1] == touch)
+		return;
+	if (c->touch_count < SHIM_TOUCHES_MAX)
+		shim_queue->touches[c->touch_count++] = touch;
+}
+
+#define SHIM_WITHIN(field, member) \
+	((field) - offsetof(struct request, member) < sizeof(((struct request *)0)->member))
+
+static void shim_accessed(void *address, bool write)
+{
+	struct shim_queue *s = shim_queue;
+	unsigned long in_rqs = (char *)address - (char *)s->rqs, id, field, in_hash;
+
+	if (!shim_this)
+		return;
+	if (in_rqs < s->rqs_bytes) {
+		id = in_rqs / sizeof(struct request);
+		field = in_rqs % sizeof(struct request);
+		if (SHIM_WITHIN(field, rb_node) || SHIM_WITHIN(field, hash))
+			shim_note(write ? SHIM_SORT : SHIM_VISIT, id);
+		else if (write)
+			shim_note(SHIM_WITHIN(field, queuelist) ? SHIM_LINK : SHIM_OWN, id);
+		return;
+	}
+	in_hash = (char *)address - (char *)s->q.elevator->hash;
+	if (in_hash < sizeof(s->q.elevator->hash))
+		shim_note(write ? SHIM_BUCKET_WRITTEN : SHIM_BUCKET, in_hash / sizeof(struct hlist_head));
+	else if (address == &s->q.last_merge)
+		shim_note(write ? SHIM_LAST_MERGE_WRITTEN : SHIM_LAST_MERGE, 0);
+	else if (write && (unsigned long)((char *)address - (char *)s) < s->config.bytes)
+		shim_note(SHIM_LINE, (unsigned long)((char *)address - (char *)s) / 64);
+}
+#define SHIM_ACCESS(bytes) \
+	void __tsan_read##bytes(void *a) { shim_accessed(a, false); } \
+	void __tsan_write##bytes(void *a) { shim_accessed(a, true); } \
+	void __tsan_unaligned_read##bytes(void *a) { shim_accessed(a, false); } \
+	void __tsan_unaligned_write##bytes(void *a) { shim_accessed(a, true); }
+SHIM_ACCESS(1)
+SHIM_ACCESS(2)
+SHIM_ACCESS(4)
+SHIM_ACCESS(8)
+SHIM_ACCESS(16)
+void __tsan_read_range(void *a, size_t bytes) { shim_accessed(a, false); }
+void __tsan_write_range(void *a, size_t bytes) { shim_accessed(a, true); }
+void __tsan_func_entry(void *caller) { }
+void __tsan_func_exit(void) { }
+void __tsan_init(void) { }
+
+/* What the block layer is asked for. A request that was absorbed is the caller's to free. */
+void blk_mq_free_request(struct request *rq) { }
+
+void blk_mq_free_requests(struct list_head *list)
+{
+	while (!list_empty(list)) {
+		struct request *rq = list_first_entry(list, struct request, queuelist);
+
+		list_del_init(&rq->queuelist);
+		blk_mq_free_request(rq);
+	}
+}
+
+bool blk_mq_sched_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
+{
+	struct elevator_type *type = q->elevator->type;
+
+	return !type->ops.allow_merge || type->ops.allow_merge(q, rq, bio);
+}
+
+bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq, struct list_head *free)
+{
+	return rq_mergeable(rq) && elv_attempt_insert_merge(q, rq, free);
+}
+
+void blk_mq_run_hw_queues(struct request_queue *q, bool async) { shim_this->run = 1; }
+void blk_mq_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async) { shim_this->run = 1; }
+void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx) { set_bit(2, &hctx->state); }
+void blk_stat_enable_accounting(struct request_queue *q) { }
+void blk_stat_disable_accounting(struct request_queue *q) { }
+void wbt_disable_default(void *q) { }
+void wbt_enable_default(void *q) { }
+void shim_lock_taken(const char *file, int line, const char *name) { shim_clock.ticks = shim_this->locked_ticks; }
+void shim_pair(struct request *rq, struct request *next) { shim_into = rq; }
+unsigned short shim_discard_segments(struct request *rq)
+{
+	shim_into = shim_asked;
+	shim_asked = rq;
+	return max_t(unsigned short, rq->nr_phys_segments, 1);
+}
+void shim_absorbed(struct request *rq)
+{
+	struct shim_call *c = shim_this;
+
+	BUG_ON(c->gone_count == SHIM_GONE_MAX);
+	c->gone[c->gone_count++] = (struct shim_gone){ rq->shim_id, shim_into->shim_id };
+}
+void shim_set_nomerge(struct request_queue *q, struct request *rq)
+{
+	struct shim_call *c = shim_this;
+
+	rq->cmd_flags |= REQ_NOMERGE;
+	if (rq == q->last_merge)
+		q->last_merge = NULL;
+	BUG_ON(c->nomerge_count == SHIM_GONE_MAX);
+	c->nomerge[c->nomerge_count++] = rq->shim_id;
+}
+void shim_side(int side) { shim_this->side = side; }
+void shim_joined(struct request *rq, struct bio *bio)
+{
+	shim_this->result = rq->shim_id;
+	if (!shim_this->side)
+		shim_this->side = ELEVATOR_DISCARD_MERGE;
+}
+
+
+
+/* Timers. */
+void shim_timer_setup(void *timer)
+{
+	BUG_ON(shim_queue->timer_count == SHIM_TIMERS);
+	shim_queue->timers[shim_queue->timer_count++] = timer;
+}
+
+static void shim_ask(void *timer, unsigned int asked, u64 after_ns)
+{
+	unsigned int number = 0;
+
+	while (number < shim_queue->timer_count && shim_queue->timers[number] != timer)
+		number++;
+	BUG_ON(number == shim_queue->timer_count);
+	shim_this->timer = number;
+	shim_this->timer_asked = asked;
+	shim_this->timer_after_ns = after_ns;
+}
+
+int mod_timer(struct timer_list *t, unsigned long expires)
+{
+	t->expires = expires;
+	t->armed = true;
+	shim_ask(t, 1, jiffies_to_nsecs(expires - jiffies));
+	return 0;
+}
+int timer_reduce(struct timer_list *t, unsigned long expires)
+{
+	if (t->armed && time_before_eq(t->expires, expires))
+		return 1;
+	return mod_timer(t, expires);
+}
+int timer_delete_sync(struct timer_list *t)
+{
+	shim_ask(t, 2, 0);
+	t->armed = false;
+	return 0;
+}
+void hrtimer_start(struct hrtimer *t, ktime_t after, enum hrtimer_mode mode)
+{
+	t->armed = true;
+	t->expires_ns = shim_clock.ktime_ns + after;
+	shim_ask(t, 1, after);
+}
+int hrtimer_try_to_cancel(struct hrtimer *t)
+{
+	int was = t->armed;
+
+	shim_ask(t, 2, 0);
+	t->armed = false;
+	return was;
+}
+
+/* Files. */
+int __blk_mq_debugfs_rq_show(struct seq_file *m, struct request *rq)
+{
+	seq_printf(m, "%u@%llu\n", rq->shim_id, rq->fifo_time);
+	return 0;
+}
+int blk_mq_debugfs_rq_show(struct seq_file *m, void *v)
+{
+	return __blk_mq_debugfs_rq_show(m, list_entry(v, struct request, queuelist));
+}
+void *seq_list_next(void *v, struct list_head *head, loff_t *pos)
+{
+	struct list_head *next = ((struct list_head *)v)->next;
+
+	++*pos;
+	return next == head ? NULL : next;
+}
+void *seq_list_start(struct list_head *head, loff_t pos)
+{
+	return pos || list_empty(head) ? NULL : head->next;
+}
+
+static void shim_debugfs(struct shim_queue *s, struct shim_call *c)
+{
+	const struct blk_mq_debugfs_attr *attr = s->q.elevator->type->queue_debugfs_attrs;
+	struct seq_file m = { &s->q, c->out, c->out_room, 0 };
+	loff_t pos = 0;
+	void *v;
+
+	for (; attr && attr->name && strcmp(attr->name, c->name); attr++)
+		;
+	if (!strcmp(c->name, "last_merge")) {
+		c->found = 1;
+		if (s->q.last_merge)
+			seq_printf(&m, "%u\n", s->q.last_merge->shim_id);
+	} else if (!attr || !attr->name) {
+		return;
+	} else if (attr->show) {
+		attr->show(&s->q, &m);
+	} else {
+		for (v = attr->seq_ops->start(&m, &pos); v; v = attr->seq_ops->next(&m, v, &pos))
+			attr->seq_ops->show(&m, v);
+		attr->seq_ops->stop(&m, v);
+	}
+	c->found = 1;
+	c->out_used = m.used;
+}
+
+static struct elv_fs_entry *shim_attr(struct shim_queue *s, const char *name)
+{
+	struct elv_fs_entry *attr = s->q.elevator->type->elevator_attrs;
+
+	for (; attr && attr->attr.name; attr++)
+		if (!strcmp(attr->attr.name, name))
+			return attr;
+	return NULL;
+}
+
+/* Setting up. */
+static void shim_bio(struct shim_queue *s, struct bio *bio, const struct shim_io *io)
+{
+	memset(bio, 0, sizeof(*bio));
+	bio->bi_bdev = &s->part0;
+	bio->bi_opf = io->opf;
+	bio->bi_ioprio = io->ioprio;
+	bio->bi_iter.bi_sector = io->sector;
+	bio->bi_iter.bi_size = io->bytes;
+	bio->shim_segments = io->segments;
+	bio->shim_vec.bv_len = io->bytes;
+	bio->bi_io_vec = &bio->shim_vec;
+	bio->bi_vcnt = 1;
+}
+
+static void shim_rq(struct shim_queue *s, struct request *rq, struct bio *bio, const struct shim_io *io)
+{
+	rq->cmd_flags = io->opf;
+	rq->__sector = io->sector;
+	rq->__data_len = io->bytes;
+	rq->ioprio = io->ioprio;
+	rq->nr_phys_segments = io->segments;
+	rq->mq_hctx = s->hctxs[io->hctx];
+	if (io->flush_seq)
+		rq->rq_flags |= RQF_FLUSH_SEQ;
+	shim_bio(s, bio, io);
+	rq->bio = rq->biotail = bio;
+}
+
+struct shim_queue *shim_open(const struct shim_config *config)
+{
+	struct shim_queue *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	struct request_queue *q = &s->q;
+	unsigned int i;
+	int error;
+
+	shim_queue = s;
+	shim_this = NULL;
+	shim_cpus = config->cpus;
+	s->config = *config;
+	s->rqs_bytes = config->requests * sizeof(struct request);
+	s->rqs = shim_slots(s->rqs_bytes);
+	s->bios = shim_slots(config->bios * sizeof(struct bio));
+	s->tasks = kcalloc(config->tasks, sizeof(struct task_struct), GFP_KERNEL);
+	s->ctxs = kcalloc(config->cpus, sizeof(struct blk_mq_ctx), GFP_KERNEL);
+	shim_current = s->tasks;
+	q->disk = &s->disk;
+	q->nr_requests = config->nr_requests;
+	q->async_depth = config->nr_requests;
+	q->nr_hw_queues = config->hctxs;
+	q->hctxs = s->hctxs;
+	q->limits.logical_block_size = q->limits.physical_block_size = SECTOR_SIZE;
+	q->limits.max_segment_size = 65536;
+	q->limits.seg_boundary_mask = ULONG_MAX;
+	INIT_LIST_HEAD(&q->icq_list);
+	spin_lock_init(&q->queue_lock);
+	if (!config->rotational)
+		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+	s->disk.queue = q;
+	s->disk.disk_name = "sim";
+	s->disk.part0 = &s->part0;
+	s->part0.bd_disk = &s->disk;
+	s->part0.bd_queue = q;
+	for (i = 0; i < config->tasks; i++)
+		s->tasks[i].pid = i + 1;
+	for (i = 0; i < config->hctxs; i++) {
+		s->hctxs[i] = &s->hctx[i];
+		s->hctx[i].queue = q;
+		s->hctx[i].queue_num = i;
+		s->hctx[i].sched_tags = &s->tags[i];
+		INIT_LIST_HEAD(&s->hctx[i].dispatch);
+		sbitmap_queue_init_node(&s->tags[i].bitmap_tags, config->nr_requests, -1, false, GFP_KERNEL, 0);
+	}
+	BUG_ON(!shim_type);
+	error = shim_type->ops.init_sched(q, shim_type);
+	if (error)
+		return NULL;
+	if (shim_type->ops.init_hctx)
+		for (i = 0; i < config->hctxs; i++)
+			if (shim_type->ops.init_hctx(s->hctxs[i], i))
+				return NULL;
+	return s;
+}
+
+void shim_limit(struct shim_queue *s, const struct shim_limits *l)
+{
+	struct queue_limits *limits = &s->q.limits;
+
+	limits->max_sectors = limits->max_hw_sectors = limits->max_write_zeroes_sectors = l->max_sectors;
+	limits->max_segments = l->max_segments;
+	limits->max_discard_segments = l->max_discard_segments;
+	limits->max_discard_sectors = l->max_discard_sectors;
+	limits->chunk_sectors = l->chunk_sectors;
+	blk_queue_flag_clear(QUEUE_FLAG_NOMERGES, &s->q);
+	blk_queue_flag_clear(QUEUE_FLAG_NOXMERGES, &s->q);
+	if (l->nomerges)
+		blk_queue_flag_set(l->nomerges == 2 ? QUEUE_FLAG_NOMERGES : QUEUE_FLAG_NOXMERGES, &s->q);
+}
+
+/* A request for a bio: what the block layer sets up before the scheduler sees it. */
+static void shim_prepare(struct shim_queue *s, struct request *rq, unsigned int id)
+{
+	memset(rq, 0, sizeof(*rq));
+	rq->q = &s->q;
+	rq->shim_id = id;
+	rq->part = &s->part0;
+	rq->tag = rq->internal_tag = -1;
+	rq->rq_flags = RQF_SCHED_TAGS | RQF_USE_SCHED;
+	INIT_LIST_HEAD(&rq->queuelist);
+	INIT_HLIST_NODE(&rq->hash);
+	RB_CLEAR_NODE(&rq->rb_node);
+	if (s->q.elevator->type->ops.prepare_request)
+		s->q.elevator->type->ops.prepare_request(rq);
+}
+
+/* A class of priorities, that of a request without one being the usual one. */
+static unsigned int shim_class(struct request *rq)
+{
+	unsigned int class = IOPRIO_PRIO_CLASS(rq->ioprio);
+
+	return class == IOPRIO_CLASS_NONE ? IOPRIO_CLASS_BE : class;
+}
+
+/*
+ * One plus the level in which the scheduler counts a request, which follows from what it keeps in it (6.12)
+ * and from the class; 0 without.
+ */
+static unsigned int shim_level(struct shim_queue *s, struct request *rq)
+{
+	unsigned int level = 0;
+
+	if (!rq->elv.priv[0])
+		return 0;
+	while (level < SHIM_LEVELS && s->counted[level].q
+	       && (s->counted[level].elv.priv[0] != rq->elv.priv[0] || shim_class(&s->counted[level]) != shim_class(rq)))
+		level++;
+	if (level == SHIM_LEVELS)
+		return 0;
+	if (!s->counted[level].q)
+		s->counted[level] = *rq;
+	return level + 1;
+}
+
+const char *shim_name(void) { return shim_type ? shim_type->elevator_name : NULL; }
+
+/* A call. The caller catches what goes wrong in it. */
+void shim_run(struct shim_queue *s, struct shim_call *c)
+{
+	const struct elevator_mq_ops *ops = &s->q.elevator->type->ops;
+	struct request *rq = c->rq < s->config.requests ? &s->rqs[c->rq] : NULL;
+	struct bio *bio = c->bio < s->config.bios ? &s->bios[c->bio] : NULL;
+	struct blk_mq_hw_ctx *hctx = s->hctxs[c->io.hctx];
+	struct blk_mq_alloc_data data = { 0 };
+	struct elv_fs_entry *attr;
+	unsigned int i;
+	LIST_HEAD(list);
+
+	shim_queue = s;
+	shim_this = c;
+	c->touches = s->touches;
+	shim_clock.ticks = c->ticks;
+	shim_clock.ktime_ns = c->ktime_ns;
+	shim_cpu = c->cpu;
+	shim_cpus = s->config.cpus;
+	shim_current = &s->tasks[c->io.task];
+	switch ((enum shim_op)c->op) {
+	case SHIM_MERGE_BIO:
+		shim_bio(s, bio, &c->io);
+		c->found = ops->bio_merge && ops->bio_merge(&s->q, bio, c->io.segments);
+		break;
+	case SHIM_INSERT:
+		if (c->number)
+			shim_prepare(s, rq, c->rq);
+		shim_rq(s, rq, bio, &c->io);
+		list_add_tail(&rq->queuelist, &list);
+		ops->insert_requests(hctx, &list, c->at_head);
+		c->level = shim_level(s, rq);
+		break;
+	case SHIM_DISPATCH:
+		rq = ops->dispatch_request(hctx);
+		c->found = rq != NULL;
+		if (rq)
+			c->result = rq->shim_id;
+		break;
+	case SHIM_HAS_WORK:
+		c->found = ops->has_work(hctx);
+		break;
+	case SHIM_FINISH:
+		if (!ops->finish_request)
+			break;
+		if (rq)
+			ops->finish_request(rq);
+		else
+			for (; c->number; c->number--)
+				ops->finish_request(&s->counted[c->level]);
+		break;
+	case SHIM_COMPLETED:
+		if (ops->completed_request)
+			ops->completed_request(rq, c->ktime_ns);
+		break;
+	case SHIM_REQUEUE:
+		if (ops->requeue_request)
+			ops->requeue_request(rq);
+		break;
+	case SHIM_LIMIT_DEPTH:
+		s->q.nr_requests = c->number;
+		s->tags[c->io.hctx].bitmap_tags.sb.shift = c->shift;
+		data.q = &s->q;
+		data.hctx = hctx;
+		data.cmd_flags = c->io.opf;
+		if (ops->limit_depth)
+			ops->limit_depth(c->io.opf, &data);
+		c->found = data.shallow_depth != 0;
+		c->result = data.shallow_depth;
+		break;
+	case SHIM_DEPTH_UPDATED:
+		s->q.nr_requests = c->number;
+		for (i = 0; ops->depth_updated && i < s->config.hctxs; i++)
+			ops->depth_updated(s->hctxs[i]);
+		break;
+	case SHIM_STORE:
+	case SHIM_SHOW:
+		attr = shim_attr(s, c->name);
+		if (!attr)
+			break;
+		c->found = 1;
+		c->result = c->op == SHIM_STORE ? attr->store(s->q.elevator, c->text, strlen(c->text))
+						: attr->show(s->q.elevator, c->out);
+		c->out_used = c->op == SHIM_SHOW ? c->result : 0;
+		break;
+	case SHIM_DEBUGFS:
+		shim_debugfs(s, c);
+		break;
+	case SHIM_ROTATES:
+		if (c->number)
+			blk_queue_flag_clear(QUEUE_FLAG_NONROT, &s->q);
+		else
+			blk_queue_flag_set(QUEUE_FLAG_NONROT, &s->q);
+		break;
+	case SHIM_ATTRIBUTES:
+		c->found = 1;
+		for (attr = s->q.elevator->type->elevator_attrs; attr && attr->attr.name; attr++)
+			c->out_used += scnprintf(c->out + c->out_used, c->out_room - c->out_used, "%s ",
+						 attr->attr.name);
+		break;
+	default:
+		BUG();
+	}
+}

@@ -1,0 +1,254 @@
+//! Compiling: a scheduler's files and those of the kernel that it calls, over the headers in
+//! `shim/`.
+//!
+//! Each header that a file includes with `<...>` is an empty one, but for [`OF_TREE`]: the shim has
+//! stated all before. A function that the shim does not have becomes one that ends the call with
+//! its name.
+
+use crate::tree::{Error, Tree};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const SHIM: [(&str, &str); 5] = [
+    ("linux.h", include_str!("../shim/linux.h")),
+    ("block.h", include_str!("../shim/block.h")),
+    ("call.h", include_str!("../shim/call.h")),
+    ("shim.c", include_str!("../shim/shim.c")),
+    ("host.c", include_str!("../shim/host.c")),
+];
+
+/// Headers that are the tree's own.
+const OF_TREE: [&str; 3] = [
+    "linux/rbtree.h",
+    "linux/rbtree_augmented.h",
+    "linux/sbitmap.h",
+];
+
+/// Files of a tree that schedulers call.
+const CALLED: [&str; 4] = [
+    "block/elevator.c",
+    "block/blk-merge.c",
+    "lib/rbtree.c",
+    "lib/sbitmap.c",
+];
+
+/// Those of them whose accesses are counted, as those of the scheduler are.
+const TRACED: [&str; 2] = ["block/elevator.c", "lib/rbtree.c"];
+
+/// What a build is made with.
+pub(crate) struct Build<'a> {
+    pub(crate) tree: &'a Tree,
+    /// The scheduler's file, perhaps outside the tree.
+    pub(crate) file: &'a Path,
+    /// Ticks a second.
+    pub(crate) hz: u32,
+    /// Further flags of the compiler, as for gcov.
+    pub(crate) flags: &'a [String],
+    pub(crate) into: &'a Path,
+}
+
+impl Build<'_> {
+    /// Compiles and links; returns the path of the library.
+    pub(crate) fn run(&self) -> Result<PathBuf, Error> {
+        let own = self.own_files();
+        let called = CALLED.map(|name| self.tree.dir.join(name));
+        let files: Vec<&PathBuf> = own.iter().chain(&called).collect();
+        self.write_headers(&files)?;
+        let mut running = Vec::new();
+        let mut start = |mut command: Command, file: &Path, object: PathBuf| {
+            command
+                .args(["-O2", "-g", "-fPIC", "-ftls-model=initial-exec", "-c"])
+                .arg(file);
+            command.arg("-o").arg(&object);
+            running.push((file.to_owned(), object, spawn(command)?));
+            Ok::<(), Error>(())
+        };
+        for (number, file) in files.iter().enumerate() {
+            let mut command = self.compiler_of_kernel(number);
+            command.arg("-w");
+            if number < own.len() {
+                command.args(self.flags);
+            }
+            if number < own.len() || TRACED.iter().any(|name| file.ends_with(name)) {
+                command.arg("-fsanitize=thread");
+            }
+            start(command, file, self.into.join(format!("{number}.o")))?;
+        }
+        for (name, command) in [
+            ("shim.c", self.compiler_of_kernel(files.len())),
+            ("host.c", compiler()),
+        ] {
+            let mut command = command;
+            // A function without a declaration would return an int.
+            command.arg("-Werror=implicit-function-declaration");
+            let file = self.into.join(name);
+            start(command, &file, file.with_extension("o"))?;
+        }
+        let mut objects = Vec::new();
+        for (file, object, child) in running {
+            output_of(child, &file)?;
+            objects.push(object);
+        }
+        self.link(&objects)
+    }
+
+    /// The scheduler's files: bfq has three.
+    fn own_files(&self) -> Vec<PathBuf> {
+        let mut files = vec![self.file.to_owned()];
+        if self
+            .file
+            .file_name()
+            .is_some_and(|name| name == "bfq-iosched.c")
+        {
+            let beside = |name| self.file.with_file_name(name);
+            files.extend(["bfq-wf2q.c", "bfq-cgroup.c"].map(beside));
+        }
+        files
+    }
+
+    /// The shim, the tree's headers, and an empty one for each other that a file names.
+    fn write_headers(&self, files: &[&PathBuf]) -> Result<(), Error> {
+        for (name, text) in SHIM {
+            write(&self.into.join(name), text)?;
+        }
+        let headers = self.into.join("headers");
+        let mut left: Vec<PathBuf> = files.iter().map(|&file| file.clone()).collect();
+        for name in OF_TREE {
+            let path = self.tree.dir.join("include").join(name);
+            let text = fs::read_to_string(&path).map_err(Error::read(&path))?;
+            write(&headers.join(name), &text)?;
+            left.push(path);
+        }
+        let mut seen = BTreeSet::new();
+        while let Some(path) = left.pop() {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            let read = fs::read_to_string(&path);
+            // A header that is not there is the compiler's to report, if it is needed.
+            let is_header = path.extension().is_some_and(|ext| ext == "h");
+            let text = match read {
+                Err(_) if is_header => continue,
+                read => read.map_err(Error::read(&path))?,
+            };
+            for (name, quoted) in includes(&text) {
+                if quoted {
+                    left.push(path.with_file_name(name));
+                    left.push(self.tree.dir.join("block").join(name));
+                } else if !OF_TREE.contains(&name) && !name.contains("..") {
+                    write(&headers.join(name.trim_start_matches('/')), "")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compiler_of_kernel(&self, number: usize) -> Command {
+        let [major, minor, patch] = self.tree.version;
+        let code = (major << 16) + (minor << 8) + patch.min(255);
+        let mut command = compiler();
+        command.args([
+            "-std=gnu11",
+            "-nostdinc",
+            "-fno-builtin",
+            "-fno-strict-aliasing",
+        ]);
+        command.args(["-fwrapv", "-fno-delete-null-pointer-checks"]);
+        command.arg(format!("-DHZ={}", self.hz));
+        command.arg(format!("-DLINUX_VERSION_CODE={code}"));
+        command.arg(format!("-DSHIM_FILE={number}"));
+        command.arg("-include").arg(self.into.join("block.h"));
+        command.arg("-I").arg(self.into.join("headers"));
+        command.arg("-I").arg(self.into);
+        command.arg("-idirafter").arg(self.tree.dir.join("block"));
+        // elevator.c keeps a list of schedulers; the shim keeps the one that this library has.
+        if number == 0 {
+            command.arg("-Delv_register=shim_register");
+            command.arg("-Delv_unregister=shim_unregister");
+        }
+        command
+    }
+
+    fn link(&self, objects: &[PathBuf]) -> Result<PathBuf, Error> {
+        let stubs = self.into.join("missing.c");
+        let mut text = String::from("_Noreturn void shim_missing(const char *name);\n");
+        for name in self.missing(objects)? {
+            text += &format!("void {name}(void) {{ shim_missing(\"{name}\"); }}\n");
+        }
+        write(&stubs, &text)?;
+        let library = self.into.join("kernel.so");
+        let mut command = self.linker(objects, &library);
+        command.args(["-w", "-fPIC"]).arg(&stubs);
+        output_of(spawn(command)?, &library)?;
+        Ok(library)
+    }
+
+    fn linker(&self, objects: &[PathBuf], into: &Path) -> Command {
+        let mut command = compiler();
+        command.args(["-shared", "-Wl,-Bsymbolic"]).args(objects);
+        command.args(self.flags).arg("-o").arg(into);
+        command
+    }
+
+    /// Functions that neither an object nor the C library has.
+    fn missing(&self, objects: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
+        let probe = self.into.join("probe.so");
+        let mut command = self.linker(objects, &probe);
+        command.args(["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]);
+        command.env("LC_ALL", "C");
+        let text = output_of(spawn(command)?, &probe)?;
+        let names = text.lines().filter_map(|line| {
+            let (_, name) = line.split_once("undefined reference to `")?;
+            Some(name.split('\'').next()?.to_owned())
+        });
+        Ok(names.collect())
+    }
+}
+
+/// Names that a C file includes, and whether they are in quotes.
+fn includes(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    text.lines().filter_map(|line| {
+        let rest = line.trim_start().strip_prefix('#')?.trim_start();
+        let rest = rest.strip_prefix("include")?.trim_start();
+        let quoted = rest.starts_with('"');
+        let end = if quoted { '"' } else { '>' };
+        let name = rest.get(1..)?.split(end).next()?;
+        (quoted || rest.starts_with('<')).then_some((name, quoted))
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let dir = path.parent().expect("a file in a directory");
+    fs::create_dir_all(dir).map_err(Error::read(dir))?;
+    fs::write(path, text).map_err(Error::read(path))
+}
+
+fn compiler() -> Command {
+    Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
+}
+
+fn spawn(mut command: Command) -> Result<Child, Error> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command.spawn().map_err(|source| Error::NoCompiler {
+        compiler: command.get_program().display().to_string(),
+        source,
+    })
+}
+
+/// The messages of a compiler that succeeded.
+fn output_of(child: Child, file: &Path) -> Result<String, Error> {
+    let output = child.wait_with_output().map_err(Error::read(file))?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    match output.status.success() {
+        true => Ok(text),
+        false => Err(Error::Compile {
+            file: file.to_owned(),
+            text: text.lines().take(20).collect::<Vec<_>>().join("\n"),
+        }),
+    }
+}

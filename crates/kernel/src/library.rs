@@ -1,0 +1,383 @@
+//! A compiled scheduler, and queues of it: each is one arena that the C code has all its state in.
+//!
+//! The only file with `unsafe`. A call that fails in C (a BUG(), an access to memory that is not
+//! there) comes back as its text: `shim/host.c`. The C code has no state of its own but what is the
+//! same for all queues, so queues may be called by several threads at once.
+
+#![allow(unsafe_code, reason = "calls into C")]
+
+use crate::compile::Build;
+use crate::tree::{Error, Tree};
+use std::alloc::{self, Layout};
+use std::ffi::{CStr, c_char, c_uint, c_ulong, c_ulonglong, c_void};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Absorbed requests of one call.
+const GONE_MAX: usize = 64;
+/// No request, no bio.
+pub(crate) const NONE: c_uint = c_uint::MAX;
+/// Bytes for the text of an attribute or a file of debugfs.
+const TEXT: usize = 64 << 10;
+
+/// Operations of [`Call`], as `shim/call.h` numbers them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u32)]
+pub(crate) enum Op {
+    MergeBio,
+    Insert,
+    Dispatch,
+    #[default]
+    HasWork,
+    Finish,
+    Completed,
+    Requeue,
+    ExitIcq,
+    Timer,
+    LimitDepth,
+    DepthUpdated,
+    Store,
+    Show,
+    Debugfs,
+    Rotates,
+    Attributes,
+}
+
+/// struct shim_io.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Io {
+    pub(crate) sector: c_ulong,
+    pub(crate) bytes: c_uint,
+    pub(crate) opf: c_uint,
+    pub(crate) ioprio: u16,
+    pub(crate) segments: u16,
+    pub(crate) hctx: c_uint,
+    pub(crate) task: c_uint,
+    pub(crate) flush_seq: c_uint,
+}
+
+/// A request that was absorbed, and the one that took it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Gone {
+    pub(crate) rq: c_uint,
+    pub(crate) into: c_uint,
+}
+
+/// struct shim_call.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Call {
+    op: c_uint,
+    pub(crate) rq: c_uint,
+    pub(crate) bio: c_uint,
+    pub(crate) number: c_uint,
+    /// log2 of the bits of a word of the map of scheduler tags.
+    pub(crate) shift: c_uint,
+    pub(crate) ticks: c_ulong,
+    /// jiffies once the call has a lock.
+    pub(crate) locked_ticks: c_ulong,
+    pub(crate) ktime_ns: c_ulonglong,
+    /// The level that the scheduler counts a request in; of an insertion one more, 0 for none.
+    pub(crate) level: c_uint,
+    pub(crate) cpu: c_uint,
+    pub(crate) at_head: c_uint,
+    pub(crate) io: Io,
+    name: *const c_char,
+    text: *const c_char,
+
+    pub(crate) found: c_uint,
+    pub(crate) side: c_uint,
+    pub(crate) result: c_uint,
+    gone_count: c_uint,
+    gone: [Gone; GONE_MAX],
+    nomerge_count: c_uint,
+    nomerge: [c_uint; GONE_MAX],
+    pub(crate) run: c_uint,
+    pub(crate) timer_asked: c_uint,
+    pub(crate) timer: c_uint,
+    pub(crate) timer_after_ns: c_ulonglong,
+    touch_count: c_uint,
+    touches: *const c_uint,
+    out: *mut c_char,
+    out_room: c_uint,
+    out_used: c_uint,
+}
+
+impl Call {
+    pub(crate) fn new(op: Op) -> Call {
+        Call {
+            op: op as c_uint,
+            rq: NONE,
+            bio: NONE,
+            number: 0,
+            shift: 0,
+            ticks: 0,
+            locked_ticks: 0,
+            ktime_ns: 0,
+            level: 0,
+            cpu: 0,
+            at_head: 0,
+            io: Io::default(),
+            name: std::ptr::null(),
+            text: std::ptr::null(),
+            found: 0,
+            side: 0,
+            result: NONE,
+            gone_count: 0,
+            gone: [Gone::default(); GONE_MAX],
+            nomerge_count: 0,
+            nomerge: [0; GONE_MAX],
+            run: 0,
+            timer_asked: 0,
+            timer: 0,
+            timer_after_ns: 0,
+            touch_count: 0,
+            touches: std::ptr::null(),
+            out: std::ptr::null_mut(),
+            out_room: 0,
+            out_used: 0,
+        }
+    }
+
+    /// Requests that were absorbed, in the order of their merges.
+    pub(crate) fn gone(&self) -> &[Gone] {
+        &self.gone[..self.gone_count as usize]
+    }
+
+    /// Requests that may not merge any more (req_set_nomerge()).
+    pub(crate) fn nomerge(&self) -> &[c_uint] {
+        &self.nomerge[..self.nomerge_count as usize]
+    }
+}
+
+/// struct shim_config.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub(crate) struct Config {
+    pub(crate) requests: c_uint,
+    pub(crate) bios: c_uint,
+    pub(crate) nr_requests: c_uint,
+    pub(crate) hctxs: c_uint,
+    pub(crate) cpus: c_uint,
+    pub(crate) tasks: c_uint,
+    pub(crate) rotational: c_uint,
+    pub(crate) bytes: c_ulong,
+}
+
+/// struct shim_limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Limits {
+    pub(crate) max_sectors: u32,
+    pub(crate) max_segments: u32,
+    pub(crate) max_discard_segments: u32,
+    pub(crate) max_discard_sectors: u32,
+    pub(crate) chunk_sectors: u32,
+    pub(crate) nomerges: u32,
+}
+
+type Create = unsafe extern "C" fn(*mut c_void, usize, *const Config) -> *const c_char;
+type Run = unsafe extern "C" fn(*mut c_void, *mut Call) -> *const c_char;
+type SetLimits = unsafe extern "C" fn(*mut c_void, *const Limits);
+type Name = unsafe extern "C" fn() -> *const c_char;
+
+/// A scheduler's C file, compiled and loaded.
+pub struct Library {
+    // Functions of `code`, which is never unloaded before them.
+    create: Create,
+    run: Run,
+    limits: SetLimits,
+    /// The name that the scheduler registers.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
+    /// The tree that what it calls is of.
+    pub tree: Tree,
+    /// Ticks a second that it was compiled for.
+    pub hz: u32,
+    _code: libloading::Library,
+    /// Removed with the last queue.
+    _dir: tempfile::TempDir,
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name, self.file.display())
+    }
+}
+
+impl Library {
+    /// Compiles `file` over the shim, with what it calls of `tree`, for kernels with `hz` ticks a
+    /// second. `flags`: further ones of the compiler for the scheduler's own files.
+    pub fn build(
+        tree: &Tree,
+        file: &Path,
+        hz: u32,
+        flags: &[String],
+    ) -> Result<Arc<Library>, Error> {
+        let dir = tempfile::tempdir().map_err(Error::read(&std::env::temp_dir()))?;
+        let path = Build {
+            tree,
+            file,
+            hz,
+            flags,
+            into: dir.path(),
+        }
+        .run()?;
+        let failed = |error: libloading::Error| Error::Load {
+            file: file.to_owned(),
+            text: error.to_string(),
+        };
+        // SAFETY: the library was linked from the shim, whose only initialisers are those of the C
+        // library.
+        let code = unsafe { libloading::Library::new(&path) }.map_err(failed)?;
+        // SAFETY: functions of shim/host.c and shim/shim.c with these types; `code` outlives them.
+        let (create, run, limits, start, name) = unsafe {
+            (
+                *code.get::<Create>(b"shim_create\0").map_err(failed)?,
+                *code.get::<Run>(b"shim_call\0").map_err(failed)?,
+                *code
+                    .get::<SetLimits>(b"shim_set_limits\0")
+                    .map_err(failed)?,
+                code.get::<unsafe extern "C" fn() -> i32>(b"shim_module_init_0\0")
+                    .ok()
+                    .map(|f| *f),
+                *code.get::<Name>(b"shim_name\0").map_err(failed)?,
+            )
+        };
+        let not_one = || Error::Load {
+            file: file.to_owned(),
+            text: "it registers no scheduler: expected module_init() with elv_register()"
+                .to_owned(),
+        };
+        let start = start.ok_or_else(not_one)?;
+        // SAFETY: the module's init function, which the macro module_init() of the shim made.
+        let status = unsafe { start() };
+        // SAFETY: returns null or a constant string of the scheduler.
+        let name = unsafe { name() };
+        if status != 0 || name.is_null() {
+            return Err(not_one());
+        }
+        // SAFETY: as above.
+        let name = unsafe { CStr::from_ptr(name) }
+            .to_string_lossy()
+            .into_owned();
+        Ok(Arc::new(Library {
+            create,
+            run,
+            limits,
+            name,
+            file: file.to_owned(),
+            tree: tree.clone(),
+            hz,
+            _code: code,
+            _dir: dir,
+        }))
+    }
+}
+
+/// A queue of a library's scheduler: its arena.
+pub(crate) struct Queue {
+    library: Arc<Library>,
+    memory: NonNull<u8>,
+    layout: Layout,
+    text: Vec<u8>,
+}
+
+// SAFETY: the arena has one owner, and the C code keeps nothing of it elsewhere between two calls.
+unsafe impl Send for Queue {}
+// SAFETY: calls take `&mut self`.
+unsafe impl Sync for Queue {}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a queue with {:?}", self.library)
+    }
+}
+
+impl Queue {
+    /// A queue with an idle scheduler, or the text of what went wrong in C.
+    pub(crate) fn new(library: &Arc<Library>, config: &Config) -> Result<Queue, String> {
+        // Pages that nothing is written to cost nothing.
+        let slots = config.requests as usize * 512 + config.bios as usize * 256;
+        let bytes = config.bytes as usize + slots;
+        // An alignment up to 16: the allocator need not write the zeroes itself.
+        let layout = Layout::from_size_align(bytes, 16).map_err(|_| "too large".to_owned())?;
+        // SAFETY: the size is not zero.
+        let memory = NonNull::new(unsafe { alloc::alloc_zeroed(layout) });
+        let memory = memory.ok_or("no memory for a queue")?;
+        let queue = Queue {
+            library: Arc::clone(library),
+            memory,
+            layout,
+            text: vec![0; TEXT],
+        };
+        // SAFETY: the arena is zeroed, of that size, and belongs to this queue alone.
+        let error = unsafe { (library.create)(memory.as_ptr().cast(), bytes, config) };
+        text_of(error).map_or(Ok(queue), Err)
+    }
+
+    /// One call. An error is the text of what went wrong in C; the queue must not be called after
+    /// it.
+    pub(crate) fn call(&mut self, call: &mut Call) -> Result<(), String> {
+        call.out = self.text.as_mut_ptr().cast();
+        call.out_room = TEXT as c_uint;
+        // SAFETY: `call` has the layout of struct shim_call, and its pointers are null or live.
+        let error = unsafe { (self.library.run)(self.memory.as_ptr().cast(), call) };
+        text_of(error).map_or(Ok(()), Err)
+    }
+
+    /// What the scheduler's code read and wrote in that call, which was the queue's last one.
+    pub(crate) fn touches(&self, call: &Call) -> &[c_uint] {
+        if call.touch_count == 0 {
+            return &[];
+        }
+        let arena =
+            self.memory.as_ptr() as usize..self.memory.as_ptr() as usize + self.layout.size();
+        assert!(
+            arena.contains(&(call.touches as usize)),
+            "a call of another queue"
+        );
+        // SAFETY: an array in the arena with so many elements, written by that call.
+        unsafe { std::slice::from_raw_parts(call.touches, call.touch_count as usize) }
+    }
+
+    /// The same with the name of a file, and the text that is written to it.
+    pub(crate) fn call_named(
+        &mut self,
+        call: &mut Call,
+        name: &CStr,
+        text: &CStr,
+    ) -> Result<String, String> {
+        (call.name, call.text) = (name.as_ptr(), text.as_ptr());
+        let result = self.call(call);
+        (call.name, call.text) = (std::ptr::null(), std::ptr::null());
+        result.map(|()| String::from_utf8_lossy(&self.text[..call.out_used as usize]).into_owned())
+    }
+
+    /// Limits and nomerges of the queue from now on.
+    pub(crate) fn set_limits(&mut self, limits: &Limits) {
+        // SAFETY: `limits` has the layout of struct shim_limits.
+        unsafe { (self.library.limits)(self.memory.as_ptr().cast(), limits) };
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { alloc::dealloc(self.memory.as_ptr(), self.layout) };
+    }
+}
+
+fn text_of(error: *const c_char) -> Option<String> {
+    // SAFETY: null, or a string of the library that lives until the thread's next call.
+    (!error.is_null()).then(|| {
+        unsafe { CStr::from_ptr(error) }
+            .to_string_lossy()
+            .into_owned()
+    })
+}
