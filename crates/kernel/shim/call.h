@@ -33,6 +33,8 @@ enum shim_touch {
 	SHIM_LAST_MERGE_WRITTEN, SHIM_LINE,
 };
 #define SHIM_TOUCHES_MAX 4096
+/* A call that makes more accesses than that follows a list or a tree in a circle. */
+#define SHIM_ACCESSES_MAX 20000000
 
 struct shim_gone { unsigned int rq, into; };
 
@@ -64,7 +66,7 @@ struct shim_call {
 	unsigned int run, timer_asked, timer;
 	unsigned long long timer_after_ns;
 	/* What the scheduler's code read and wrote, in order: kind << 24 | number. */
-	unsigned int touch_count;
+	unsigned int accesses, touch_count;
 	const unsigned int *touches;
 	/* Text of an attribute or a file of debugfs. */
 	char *out;

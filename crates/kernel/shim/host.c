@@ -43,7 +43,10 @@ _Noreturn void shim_bug(const char *file, int line, const char *what)
 
 	if (!inside)
 		abort();
-	snprintf(arena->error_text, sizeof(arena->error_text), "%s:%d: %s", name ? name + 1 : file, line, what);
+	if (line)
+		snprintf(arena->error_text, sizeof(arena->error_text), "%s:%d: %s", name ? name + 1 : file, line, what);
+	else
+		snprintf(arena->error_text, sizeof(arena->error_text), "%s", what);
 	siglongjmp(arena->back, 1);
 }
 void shim_warn(const char *file, int line, const char *what) { shim_bug(file, line, what); }

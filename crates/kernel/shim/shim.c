@@ -76,6 +76,8 @@ static void shim_accessed(void *address, bool write)
 
 	if (!shim_this)
 		return;
+	if (++shim_this->accesses > SHIM_ACCESSES_MAX)
+		shim_bug("shim", 0, "the call does not end: 20 million accesses to memory");
 	if (in_rqs < s->rqs_bytes) {
 		id = in_rqs / sizeof(struct request);
 		field = in_rqs % sizeof(struct request);

@@ -111,7 +111,15 @@ impl Build<'_> {
     /// The shim, the tree's headers, and an empty one for each other that a file names.
     fn write_headers(&self, files: &[&PathBuf]) -> Result<(), Error> {
         for (name, text) in SHIM {
-            write(&self.into.join(name), text)?;
+            // Another shim, to see that a wrong one is found.
+            let text = match std::env::var_os("BLKSIM_SHIM") {
+                None => text.to_owned(),
+                Some(dir) => {
+                    let path = Path::new(&dir).join(name);
+                    fs::read_to_string(&path).map_err(Error::read(&path))?
+                }
+            };
+            write(&self.into.join(name), &text)?;
         }
         let headers = self.into.join("headers");
         let mut left: Vec<PathBuf> = files.iter().map(|&file| file.clone()).collect();

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::step::{Outcome, Result};
 use crate::{
-    bench_explore, btt, checks, deny, determinism, growth, mutants, reference, reproduce, results,
-    specs, speed, sweeps, tidy, wheel,
+    bench_explore, btt, checks, deny, determinism, growth, kernel, mutants, reference, reproduce,
+    results, specs, speed, sweeps, tidy, wheel,
 };
 
 type Step = (&'static str, fn() -> Result);
@@ -29,6 +29,7 @@ const STEPS: &[Step] = &[
     ("specs, mutants", || specs::mutants(false)),
     ("speed", speed::quick),
     ("btt", btt::run),
+    ("differential", || kernel::differential(20_000)),
     ("kills", || sweeps::kills(12, 100)),
     ("slurm", sweeps::slurm),
     ("results --quick", || results(true)),
@@ -55,6 +56,7 @@ const LONG_STEPS: &[Step] = &[
     ("bench explore", bench_explore::run),
     ("speed, dist", speed::run),
     ("speed, mapped", speed::run_mapped),
+    ("differential, long", || kernel::differential(1_000_000)),
     ("growth", || growth::run(false)),
     ("results", || results(false)),
 ];

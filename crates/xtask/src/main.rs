@@ -12,6 +12,7 @@ mod ci;
 mod deny;
 mod determinism;
 mod growth;
+mod kernel;
 mod mutants;
 mod paths;
 mod reference;
@@ -80,6 +81,17 @@ enum Command {
     },
     /// Wrong changes of the paths, one after the other: a test must fail with each; takes an hour
     Mutants(mutants::MutantsArgs),
+    /// Kernel trees for the next command
+    Kernel {
+        #[command(subcommand)]
+        what: KernelCommand,
+    },
+    /// Schedulers in the C of kernel trees beside the model's, and wrong shims
+    Differential {
+        /// Commands of scripts for each scheduler and kernel
+        #[arg(long, default_value_t = 1_000_000)]
+        operations: u64,
+    },
     /// Published tables, against the list of figures that are within their tolerance
     Reproduce,
     /// Writes the figures of README.md and docs/ from the runs that give them
@@ -144,6 +156,12 @@ enum Command {
     },
 }
 
+#[derive(Subcommand, Debug)]
+enum KernelCommand {
+    /// Unpack into target/linux what is needed of Debian's packages of kernel sources
+    Fetch,
+}
+
 /// Measurements apart from benches/.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum BenchOf {
@@ -166,6 +184,10 @@ fn main() -> ExitCode {
         Command::Specs { mutants: true, .. } => specs::mutants(true),
         Command::Specs { full, .. } => specs::check(full),
         Command::Mutants(args) => mutants::run(&args),
+        Command::Kernel {
+            what: KernelCommand::Fetch,
+        } => kernel::fetch(),
+        Command::Differential { operations } => kernel::differential(operations),
         Command::Reproduce => reproduce::run(),
         Command::Results(args) => results::run(&args),
         Command::Reference { check } => reference::run(check),

@@ -1,0 +1,186 @@
+//! Kernel trees for `blksim differential`, and what it is run with: schedulers in their own C
+//! beside the model's, wrong shims, lines of C that are reached.
+//!
+//! The trees are Debian's packages linux-source-6.1 and linux-source-6.12, unpacked in part into
+//! target/linux; without them the checks are skipped, except where CI=true.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::build::Build;
+use crate::paths;
+use crate::step::{self, Failure, Outcome, Result, Run};
+
+const KERNELS: [&str; 2] = ["6.1", "6.12"];
+
+/// Schedulers, and parts of the kernel that they use.
+const COMPARED: [&str; 1] = ["mq-deadline"];
+
+/// What a build needs of a tree.
+const PARTS: [&str; 6] = [
+    "Makefile",
+    "block",
+    "include/linux",
+    "lib/rbtree.c",
+    "lib/sbitmap.c",
+    "drivers/md",
+];
+
+/// Unpacks what is needed of the packages' archives.
+pub(crate) fn fetch() -> Result {
+    for kernel in KERNELS {
+        let (archive, into) = (archive(kernel), tree(kernel));
+        if !archive.is_file() {
+            return step::missing_tool(&format!(
+                "{} is missing: apt-get install linux-source-{kernel}",
+                archive.display()
+            ));
+        }
+        // The last part that is unpacked says that all are there.
+        if into.join("complete").is_file() {
+            continue;
+        }
+        fs::create_dir_all(&into).map_err(|error| failed(&into, &error))?;
+        let (from, to) = (archive.display().to_string(), into.display().to_string());
+        let mut arguments = vec!["-xJf", &from, "-C", &to, "--strip-components=1"];
+        let parts = PARTS.map(|part| format!("linux-source-{kernel}/{part}"));
+        arguments.extend(parts.iter().map(String::as_str));
+        Run::new("tar", &arguments).passes()?;
+        let done = into.join("complete");
+        fs::write(&done, "").map_err(|error| failed(&done, &error))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn archive(kernel: &str) -> PathBuf {
+    PathBuf::from(format!("/usr/src/linux-source-{kernel}.tar.xz"))
+}
+
+fn tree(kernel: &str) -> PathBuf {
+    paths::target_dir().join("linux").join(kernel)
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure(format!("{}: {error}", path.display()))
+}
+
+/// Every scheduler of both kernels beside the model's, on so many operations; and wrong shims, each
+/// of which must show as a difference.
+pub(crate) fn differential(operations: u64) -> Result {
+    let fetched = fetch()?;
+    if fetched != Outcome::Passed {
+        return Ok(fetched);
+    }
+    let blksim = Build::Release.blksim()?;
+    for what in COMPARED {
+        for kernel in KERNELS {
+            let run = compared(&blksim, what, kernel, operations);
+            let printed = run.printed()?;
+            print!("{}", printed.stdout);
+            if !printed.success {
+                return Err(Failure(format!(
+                    "{what} of {kernel}: {}",
+                    printed.stderr.trim()
+                )));
+            }
+        }
+    }
+    mutants(&blksim)
+}
+
+fn compared(blksim: &Path, what: &str, kernel: &str, operations: u64) -> Run {
+    let (dir, operations) = (tree(kernel).display().to_string(), operations.to_string());
+    let arguments = [
+        "differential",
+        what,
+        "--linux",
+        &dir,
+        "--operations",
+        &operations,
+    ];
+    Run::new(blksim, &arguments)
+}
+
+/// Wrong shims: file, text, replacement.
+const MUTANTS: [(&str, &str, &str); 8] = [
+    // list_add_tail() adds at the head.
+    (
+        "linux.h",
+        "shim_link(entry, head->prev, head);",
+        "shim_link(entry, head, head->next);",
+    ),
+    // A jiffy too many.
+    (
+        "linux.h",
+        "#define jiffies (shim_clock.ticks)",
+        "#define jiffies (shim_clock.ticks + 1)",
+    ),
+    // A time that has just come is not after.
+    (
+        "linux.h",
+        "((long)((a) - (b)) >= 0)",
+        "((long)((a) - (b)) > 0)",
+    ),
+    // rb_erase() leaves the node in its tree.
+    (
+        "block.h",
+        "#include <elevator.h>",
+        "#include <elevator.h>\n\
+     #if SHIM_FILE == 1\nstatic inline void shim_keep(void *n, void *r) { }\n\
+     #define rb_erase shim_keep\n#endif",
+    ),
+    // Requests of the usual class count as real time.
+    (
+        "block.h",
+        "#define IOPRIO_PRIO_CLASS(p) (((p) >> IOPRIO_CLASS_SHIFT) & 7)",
+        "#define IOPRIO_PRIO_CLASS(p) ((((p) >> IOPRIO_CLASS_SHIFT) & 7) | 1)",
+    ),
+    // A merge may have one segment too many.
+    (
+        "block.h",
+        "queue_max_segments(q) ((q)->limits.max_segments)",
+        "queue_max_segments(q) ((q)->limits.max_segments + 1)",
+    ),
+    // A request that has been dispatched may merge again.
+    (
+        "block.h",
+        "(RQF_STARTED | RQF_FLUSH_SEQ | RQF_SPECIAL_PAYLOAD)",
+        "(RQF_FLUSH_SEQ | RQF_SPECIAL_PAYLOAD)",
+    ),
+    // A request at the end of its bucket of the hash is not found.
+    (
+        "linux.h",
+        "(p) && ((n) = (p)->member.next, 1);",
+        "(p) && ((n) = (p)->member.next) != NULL;",
+    ),
+];
+
+fn mutants(blksim: &Path) -> Result {
+    let shim = paths::root().join("crates/kernel/shim");
+    let copy = paths::target_dir().join("shim-mutant");
+    for (file, text, instead) in MUTANTS {
+        fs::create_dir_all(&copy).map_err(|error| failed(&copy, &error))?;
+        for path in paths::files_under(&shim) {
+            let name = path.file_name().expect("a file");
+            fs::copy(&path, copy.join(name)).map_err(|error| failed(&path, &error))?;
+        }
+        let path = copy.join(file);
+        let right = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
+        if right.matches(text).count() != 1 {
+            return Err(Failure(format!("shim/{file}: expected once: {text}")));
+        }
+        let wrong = right.replace(text, instead);
+        fs::write(&path, wrong).map_err(|error| failed(&path, &error))?;
+        let run = compared(blksim, COMPARED[0], KERNELS[1], 100_000);
+        let printed = run.env("BLKSIM_SHIM", &copy).printed()?;
+        let (first, _) = printed.stdout.split_once('\n').unwrap_or_default();
+        if printed.success || !first.ends_with("a difference") {
+            return Err(Failure(format!(
+                "shim/{file} with {instead:?} instead of {text:?} is not found: {first}{}",
+                printed.stderr
+            )));
+        }
+        println!("found: {}", instead.lines().next().unwrap_or(instead));
+    }
+    Ok(Outcome::Passed)
+}
