@@ -178,8 +178,9 @@ fn variants(args: &SweepArgs, inputs: usize) -> Result<Vec<Point>, Error> {
         let what = "expected the C file of a scheduler";
         return Err(Error::usage(format!("--elevator {wrong}"), what));
     }
+    distinct("--scheduler", &args.scheduler, "NAME,...")?;
     let schedulers = [args.scheduler.as_slice(), &args.elevator].concat();
-    let schedulers = or_none("--scheduler, --elevator", &schedulers)?;
+    let schedulers = or_none("--elevator", &schedulers)?;
     let rules = or_none("--rules", &args.rules)?;
     let machines = or_none("--machine", &args.machine)?;
     let threads = threads(args.threads.as_deref())?;

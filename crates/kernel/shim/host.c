@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -16,6 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
 #include "call.h"
 
 struct shim_queue;
@@ -27,6 +31,7 @@ void shim_run(struct shim_queue *s, struct shim_call *c);
 struct shim_arena {
 	size_t bytes, used;
 	struct shim_queue *queue;
+	unsigned long calls;
 	sigjmp_buf back;
 	char error_text[512];
 	struct shim_block { struct shim_block *next; } *free[SHIM_SIZES];
@@ -108,17 +113,59 @@ static void fault(int signal, siginfo_t *info, void *context)
 		sigaction(signal, &before[signal == SIGSEGV], NULL);
 		return;
 	}
-	snprintf(arena->error_text, sizeof(arena->error_text), "access to address %#lx, where nothing is",
-		 (unsigned long)info->si_addr);
+	/* The place in the library comes last; Rust makes a line of a file of it. */
+	Dl_info code = { 0 };
+	unsigned long at = 0;
+#ifdef __x86_64__
+	at = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	at = ((ucontext_t *)context)->uc_mcontext.pc;
+#endif
+	if (dladdr((void *)at, &code))
+		at -= (unsigned long)code.dli_fbase;
+	snprintf(arena->error_text, sizeof(arena->error_text), "access to address %#lx, where nothing is @%lx",
+		 (unsigned long)info->si_addr, at);
 	siglongjmp(arena->back, 1);
+}
+
+/* Each second of CPU time of a thread: a call that was running a second ago does not end. */
+static void tick(int signal)
+{
+	static __thread unsigned long seen;
+
+	if (!inside)
+		return;
+	if (seen == arena->calls) {
+		snprintf(arena->error_text, sizeof(arena->error_text), "the call does not end");
+		siglongjmp(arena->back, 1);
+	}
+	seen = arena->calls;
+}
+
+static void watch(void)
+{
+	static __thread bool watched;
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM };
+	struct itimerspec second = { { 1, 0 }, { 1, 0 } };
+	timer_t timer;
+
+	if (watched)
+		return;
+	watched = true;
+	event._sigev_un._tid = gettid();
+	if (!timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer))
+		timer_settime(timer, 0, &second, NULL);
 }
 
 static void catch_faults(void)
 {
+	struct sigaction on_tick = { .sa_handler = tick, .sa_flags = SA_RESTART | SA_NODEFER | SA_ONSTACK };
+
 	struct sigaction action = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
 
 	sigaction(SIGSEGV, &action, &before[1]);
 	sigaction(SIGBUS, &action, &before[0]);
+	sigaction(SIGVTALRM, &on_tick, NULL);
 }
 
 /* Makes a queue in MEMORY. Null, or the error. */
@@ -159,7 +206,9 @@ void shim_set_limits(void *memory, const struct shim_limits *limits)
 /* Calls the queue in MEMORY. Null, or the error. */
 const char *shim_call(void *memory, struct shim_call *c)
 {
+	watch();
 	arena = memory;
+	arena->calls++;
 	inside = 1;
 	if (sigsetjmp(arena->back, 0)) {
 		inside = 0;

@@ -37,6 +37,9 @@ const CALLED: [&str; 4] = [
 /// Those of them whose accesses are counted, as those of the scheduler are.
 const TRACED: [&str; 2] = ["block/elevator.c", "lib/rbtree.c"];
 
+/// The file that a build ends in.
+pub(crate) const LIBRARY: &str = "kernel.so";
+
 /// What a build is made with.
 pub(crate) struct Build<'a> {
     pub(crate) tree: &'a Tree,
@@ -186,7 +189,7 @@ impl Build<'_> {
             text += &format!("void {name}(void) {{ shim_missing(\"{name}\"); }}\n");
         }
         write(&stubs, &text)?;
-        let library = self.into.join("kernel.so");
+        let library = self.into.join(LIBRARY);
         let mut command = self.linker(objects, &library);
         command.args(["-w", "-fPIC"]).arg(&stubs);
         output_of(spawn(command)?, &library)?;

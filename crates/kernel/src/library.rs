@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code, reason = "calls into C")]
 
-use crate::compile::Build;
+use crate::compile::{Build, LIBRARY};
 use crate::tree::{Error, Tree};
 use std::alloc::{self, Layout};
 use std::ffi::{CStr, c_char, c_uint, c_ulong, c_ulonglong, c_void};
@@ -203,7 +203,7 @@ pub struct Library {
     pub hz: u32,
     _code: libloading::Library,
     /// Removed with the last queue.
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl fmt::Debug for Library {
@@ -277,8 +277,30 @@ impl Library {
             tree: tree.clone(),
             hz,
             _code: code,
-            _dir: dir,
+            dir,
         }))
+    }
+}
+
+impl Library {
+    /// A text with a place in the library at its end, as one with function and line, if addr2line
+    /// of binutils is there.
+    fn with_line(&self, text: String) -> String {
+        let Some((what, place)) = text.rsplit_once(" @") else {
+            return text;
+        };
+        let file = self.dir.path().join(LIBRARY);
+        let mut command = std::process::Command::new("addr2line");
+        command.args(["-f", "-s", "-e"]).arg(file).arg(place);
+        let output = command.output().map(|output| output.stdout);
+        let printed = String::from_utf8(output.unwrap_or_default()).unwrap_or_default();
+        let known = printed
+            .split_once('\n')
+            .filter(|(name, _)| !name.starts_with('?'));
+        match known {
+            Some((name, line)) => format!("{what}: {name}(), {}", line.trim()),
+            None => what.to_owned(),
+        }
     }
 }
 
@@ -320,7 +342,8 @@ impl Queue {
         };
         // SAFETY: the arena is zeroed, of that size, and belongs to this queue alone.
         let error = unsafe { (library.create)(memory.as_ptr().cast(), bytes, config) };
-        text_of(error).map_or(Ok(queue), Err)
+        let error = text_of(error);
+        error.map_or(Ok(queue), |text| Err(library.with_line(text)))
     }
 
     /// One call. An error is the text of what went wrong in C; the queue must not be called after
@@ -330,7 +353,7 @@ impl Queue {
         call.out_room = TEXT as c_uint;
         // SAFETY: `call` has the layout of struct shim_call, and its pointers are null or live.
         let error = unsafe { (self.library.run)(self.memory.as_ptr().cast(), call) };
-        text_of(error).map_or(Ok(()), Err)
+        text_of(error).map_or(Ok(()), |text| Err(self.library.with_line(text)))
     }
 
     /// What the scheduler's code read and wrote in that call, which was the queue's last one.

@@ -85,6 +85,8 @@ pub(crate) fn differential(operations: u64) -> Result {
             }
         }
     }
+    alike(&blksim)?;
+    faults(&blksim)?;
     mutants(&blksim)
 }
 
@@ -181,6 +183,89 @@ fn mutants(blksim: &Path) -> Result {
             )));
         }
         println!("found: {}", instead.lines().next().unwrap_or(instead));
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Wrong schedulers: what comes in the place of a line of mq-deadline's dispatch, and the error.
+const FAULTS: [(&str, &str); 5] = [
+    (
+        "*(int *)8 = dd->batching;",
+        "access to address 0x8, where nothing is: ",
+    ),
+    ("BUG_ON(dd->batching == 3);", "BUG_ON(dd->batching == 3)"),
+    (
+        "if (dd->batching == 3) synchronize_rcu();",
+        "calls synchronize_rcu(), which the shim",
+    ),
+    ("if (dd->batching == 3) for (;;) ;", "the call does not end"),
+    (
+        "if (dd->batching == 3) spin_lock(&dd->lock);",
+        "of a lock that this CPU holds",
+    ),
+];
+
+/// A run with a scheduler that fails ends with one error that has its file and call, and writes
+/// nothing.
+fn faults(blksim: &Path) -> Result {
+    let line = "\tdd->batching++;";
+    let right = tree(KERNELS[1]).join("block/mq-deadline.c");
+    let text = fs::read_to_string(&right).map_err(|error| failed(&right, &error))?;
+    let dir = paths::target_dir().join("linux");
+    let (file, report) = (dir.join("wrong.c"), dir.join("report.json"));
+    for (wrong, error) in FAULTS {
+        let wrong_text = text.replacen(line, &format!("{line}\n\t{wrong}"), 1);
+        fs::write(&file, wrong_text).map_err(|error| failed(&file, &error))?;
+        let run = Run::words(blksim, "run mq-deadline-scaling --runtime 2ms --elevator");
+        let run = run.arg(&file).arg("--linux").arg(tree(KERNELS[1]));
+        let printed = run.arg("--json").arg(&report).printed()?;
+        let of_call = "wrong.c: in dispatch_request: ";
+        let lines = printed.stderr.lines().count();
+        let said = printed.stderr.contains(of_call) && printed.stderr.contains(error);
+        if printed.success || lines != 1 || !said || report.exists() {
+            let stderr = printed.stderr;
+            return Err(Failure(format!(
+                "{wrong}: expected {error:?}, not {stderr}"
+            )));
+        }
+        println!("reported: {wrong}");
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A run with the C of mq-deadline beside one with the model's: the same bytes each time, and the
+/// scheduler's own cycles within a tenth.
+fn alike(blksim: &Path) -> Result {
+    let run = |elevator: &[&str]| -> Result<(String, f64)> {
+        let words = "run mq-deadline-scaling --runtime 20ms --json";
+        let mut run = Run::words(blksim, words);
+        for word in elevator {
+            run = run.arg(word);
+        }
+        let text = String::from_utf8_lossy(&run.stdout()?).into_owned();
+        let report: serde_json::Value = serde_json::from_str(&text)
+            .map_err(|error| Failure(format!("{words}: no JSON: {error}")))?;
+        let parts = report["work"].as_array().cloned().unwrap_or_default();
+        let part = parts.iter().find(|part| part["component"] == "scheduler");
+        let cycles = part.and_then(|part| part["cycles_per_io"].as_f64());
+        let cycles = cycles.ok_or_else(|| Failure(format!("{words}: no cycles")))?;
+        Ok((text, cycles))
+    };
+    let file = tree(KERNELS[1])
+        .join("block/mq-deadline.c")
+        .display()
+        .to_string();
+    let (once, ours) = run(&["--elevator", &file])?;
+    let (again, _) = run(&["--elevator", &file])?;
+    let (_, models) = run(&["--scheduler", "mq-deadline"])?;
+    println!("cycles of the scheduler per I/O: {ours:.0} in C, {models:.0} of the model");
+    if once != again {
+        return Err(Failure("two runs with one C file differ".to_owned()));
+    }
+    if (ours / models - 1.0).abs() > 0.1 {
+        return Err(Failure(format!(
+            "{ours:.0} cycles, expected {models:.0} within 10 %"
+        )));
     }
     Ok(Outcome::Passed)
 }
