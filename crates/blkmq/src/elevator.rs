@@ -79,7 +79,7 @@ pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
 pub(crate) use path::{bio_merge, call_hook, dispatch_request, insert_requests};
 pub use scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Now, Override,
+    BioMerge, CalledOn, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Now, Override,
     Scheduler, TRACED, TagMapSize, Wanted, completed_level,
 };
 pub use shape::QueueShape;

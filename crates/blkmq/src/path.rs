@@ -60,6 +60,7 @@ pub use plug::{IssuePath, PlugPath};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use run_queues::RunQueuesPath;
+pub use sbitmap::alone::MapAlone;
 pub use single::{SingleEnd, SingleRun, SingleSubmit};
 pub use submit::{Execute, ExecutePath, SubmitPath};
 pub use suspend::{SuspendPath, Suspends};

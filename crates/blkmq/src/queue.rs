@@ -531,6 +531,10 @@ fn shape_of(cpus: usize, hctxs: &[HwQueue]) -> QueueShape {
     QueueShape {
         cpus,
         ctxs: hctxs.iter().map(|hctx| hctx.ctxs.len()).collect(),
+        cpus_of: (hctxs
+            .iter()
+            .map(|hctx| hctx.ctxs.iter().map(|&(cpu, _)| cpu).collect()))
+        .collect(),
     }
 }
 

@@ -32,8 +32,8 @@ impl RbNode {
         self.parent != OFF
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_red(&self) -> bool {
+    /// Its colour.
+    pub fn is_red(&self) -> bool {
         self.red
     }
 }

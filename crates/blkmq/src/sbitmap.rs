@@ -50,7 +50,8 @@ pub struct Sbitmap {
     pub batch_rule: BatchRule,
     /// Number of wait queues in the batch's computation: kernels have 8, a model may have fewer.
     pub batch_queues: u32,
-    pub(crate) hints: Vec<Hint>,
+    /// Of each CPU: where its next search begins.
+    pub hints: Vec<Hint>,
     pub wait: Vec<WaitState>,
     /// Waiting entries of all queues.
     pub ws_active: Count,

@@ -67,6 +67,11 @@ impl SortTree {
         SortTree(RbTree::new())
     }
 
+    /// Its shape.
+    pub fn tree(&self) -> &RbTree {
+        &self.0
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -98,6 +103,12 @@ impl SortTree {
     pub fn remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.0.erase(pool, rq.0);
         pool.slots[rq.0 as usize].sort.key = Sector(0);
+    }
+
+    /// `rq` starts at another sector now, and is still in order: the tree stays as it is.
+    pub fn starts_at(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector) {
+        pool.slots[rq.0 as usize].sort.key = sector;
+        pool.touch(rq);
     }
 
     /// The request with the lowest sector, the oldest of them.

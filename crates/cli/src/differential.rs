@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use blkmq::elevator::{Custom, SchedulerSettings};
+use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings};
 use blkmq::rules::Rules;
 use kernel::differential::{Comparison, Difference, Outcome, Side};
 use kernel::{Library, Policy, Tree};
@@ -16,6 +16,13 @@ use crate::{DIFFERENT, OK, output};
 
 /// Compares and prints. Exit code 1: they differ.
 pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
+    let parts: [(&str, Part); 2] = [
+        ("sbitmap", kernel::differential::sbitmap),
+        ("rbtree", kernel::differential::rbtree),
+    ];
+    if let Some(&(_, part)) = parts.iter().find(|(name, _)| *name == args.scheduler) {
+        return compare_part(args, part);
+    }
     let comparison = comparison(args)?;
     // An assertion of the model is reported with its script.
     std::panic::set_hook(Box::new(|_| ()));
@@ -50,6 +57,39 @@ pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
         }
     ))?;
     Ok(if shapes.is_empty() { OK } else { DIFFERENT })
+}
+
+/// The comparison of a part of the kernel that schedulers use.
+type Part = fn(&std::sync::Arc<Library>, u64, u64) -> Outcome;
+
+fn compare_part(args: &DifferentialArgs, part: Part) -> Result<u8, Error> {
+    if args.against.is_some() {
+        let what = "is compared with the model only";
+        return Err(Error::usage(args.scheduler.as_str(), what));
+    }
+    let of_tree = DifferentialArgs {
+        scheduler: SchedulerKind::default_for(true).name().to_owned(),
+        linux: args.linux.clone(),
+        against: None,
+        ..*args
+    };
+    let (library, side) = side(&of_tree, &args.linux)?;
+    std::panic::set_hook(Box::new(|_| ()));
+    let outcome = part(&library, args.seed, args.operations);
+    let _ = std::panic::take_hook();
+    let name = &args.scheduler;
+    let (verdict, code) = match &outcome.difference {
+        None => ("no difference".to_owned(), OK),
+        Some(found) => (format!("a difference\n\n{}", found.script), DIFFERENT),
+    };
+    output::print(&format!(
+        "{name}: the model and {name}.c of {}: {} operations, seed {}: {verdict}\n",
+        library.tree.release(),
+        outcome.operations,
+        args.seed,
+    ))?;
+    drop(side);
+    Ok(code)
 }
 
 fn comparison(args: &DifferentialArgs) -> Result<Comparison, Error> {

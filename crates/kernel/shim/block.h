@@ -10,6 +10,7 @@
 #define SHIM_BLOCK_H
 
 #include "linux.h"
+#include "call.h"
 
 #define BLK_INTERNAL_H
 #define INT_BLK_MQ_H
@@ -171,7 +172,7 @@ struct queue_limits {
 struct backing_dev_info { int unused; };
 struct gendisk {
 	struct request_queue *queue; const char *disk_name; struct bio_set bio_split; struct kobject *slave_dir;
-	struct blk_independent_access_ranges *ia_ranges; struct block_device *part0; struct backing_dev_info *bdi; struct kobject queue_kobj;
+	struct blk_independent_access_ranges *ia_ranges; int node_id; struct block_device *part0; struct backing_dev_info *bdi; struct kobject queue_kobj;
 };
 struct blk_mq_ctx { unsigned int cpu; unsigned short index_hw[3]; struct blk_mq_hw_ctx *hctxs[3]; struct request_queue *queue; };
 struct blk_mq_tags;
@@ -281,7 +282,7 @@ struct rcu_head { void (*func)(struct rcu_head *); };
 #define req_op(rq) ((enum req_op)((rq)->cmd_flags & REQ_OP_MASK))
 #define rq_data_dir(rq) (op_is_write(req_op(rq)) ? WRITE : READ)
 #define rq_is_sync(rq) op_is_sync((rq)->cmd_flags)
-#define blk_rq_pos(rq) ((rq)->__sector)
+static inline sector_t blk_rq_pos(const struct request *rq) { return rq->__sector; }
 #define blk_rq_bytes(rq) ((rq)->__data_len)
 #define blk_rq_sectors(rq) (blk_rq_bytes(rq) >> SECTOR_SHIFT)
 #define blk_rq_nr_phys_segments(rq) ((rq)->nr_phys_segments)
@@ -366,7 +367,8 @@ void shim_joined(struct request *rq, struct bio *bio);
 #define sg_set_page(sg, page, len, offset) ((sg)->length = (len))
 #define trace_block_split(bio, sector) do { } while (0)
 #define trace_block_rq_merge(rq) shim_absorbed(rq)
-#define trace_block_rq_insert(rq) do { } while (0)
+#define trace_block_rq_insert(rq) shim_traced()
+void shim_traced(void);
 void shim_absorbed(struct request *rq);
 #define trace_block_bio_backmerge(bio) shim_side(2)
 #define trace_block_bio_frontmerge(bio) shim_side(1)
@@ -375,9 +377,13 @@ struct bio *bio_split(struct bio *bio, int sectors, gfp_t gfp, struct bio_set *s
 
 /* Tasks: one runs; the caller says which. */
 struct blk_plug { struct { struct request *head, *tail; } mq_list; struct request *shim_list; bool multiple_queues; };
-struct io_context { atomic_long_t refcount; unsigned short ioprio; };
+struct io_context { atomic_long_t refcount; atomic_t active_ref; unsigned short ioprio; };
 struct io_cq { struct request_queue *q; struct io_context *ioc; struct list_head q_node; unsigned int flags; };
-struct task_struct { pid_t pid; char comm[16]; struct io_context *io_context; struct blk_plug *plug; u16 ioprio; };
+struct task_struct {
+	pid_t pid; char comm[16]; struct io_context *io_context; struct blk_plug *plug; u16 ioprio, nice;
+	/* Its I/O context, what that has of the device, and its group. */
+	struct io_context shim_ioc; struct io_cq *shim_icq; unsigned int shim_group;
+};
 extern __thread struct task_struct *shim_current;
 #define current shim_current
 #define rq_list_empty(l) 1
@@ -407,6 +413,18 @@ void blk_mq_run_hw_queues(struct request_queue *q, bool async);
 void blk_mq_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async);
 void blk_mq_delay_run_hw_queues(struct request_queue *q, unsigned long msecs);
 void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx);
+struct blk_mq_ctx *blk_mq_get_ctx(struct request_queue *q);
+struct blk_mq_hw_ctx *blk_mq_map_queue(struct request_queue *q, blk_opf_t opf, struct blk_mq_ctx *ctx);
+bool blk_bio_list_merge(struct request_queue *q, struct list_head *list, struct bio *bio, unsigned int nr_segs);
+#define disk_devt(disk) 0
+#define trace_kyber_latency(dev, domain, type, percentile, numerator, denominator, samples) \
+	shim_kyber_latency(domain, type, percentile, numerator, denominator, samples)
+#define trace_kyber_adjust(dev, domain, depth) shim_kyber_adjust(domain, depth)
+#define trace_kyber_throttled(dev, domain) shim_kyber_throttled(domain)
+void shim_kyber_latency(const char *domain, const char *type, unsigned int percentile, unsigned int numerator,
+			unsigned int denominator, unsigned int samples);
+void shim_kyber_adjust(const char *domain, unsigned int depth);
+void shim_kyber_throttled(const char *domain);
 void blk_stat_enable_accounting(struct request_queue *q);
 void blk_stat_disable_accounting(struct request_queue *q);
 void wbt_disable_default(void *q_or_disk);
@@ -423,6 +441,9 @@ void wbt_enable_default(void *q_or_disk);
 #define BLK_STS_OK 0
 #define BLK_STS_IOERR 10
 #define BLK_STS_AGAIN 12
+
+#include "cgroup.h"
+#define CONFIG_BFQ_GROUP_IOSCHED 1
 
 /* The tree's own. */
 #include <linux/rbtree.h>

@@ -9,10 +9,13 @@
 enum shim_op {
 	SHIM_MERGE_BIO, SHIM_INSERT, SHIM_DISPATCH, SHIM_HAS_WORK, SHIM_FINISH, SHIM_COMPLETED,
 	SHIM_REQUEUE, SHIM_EXIT_ICQ, SHIM_TIMER, SHIM_LIMIT_DEPTH, SHIM_DEPTH_UPDATED, SHIM_STORE, SHIM_SHOW,
-	SHIM_DEBUGFS, SHIM_ROTATES, SHIM_ATTRIBUTES,
+	SHIM_DEBUGFS, SHIM_ROTATES, SHIM_ATTRIBUTES, SHIM_EXIT, SHIM_GROUP, SHIM_TASK,
 };
 #define SHIM_GONE_MAX 64
+#define SHIM_RUNS_MAX 64
+#define SHIM_HCTXS_MAX 64
 #define SHIM_NONE 0xffffffffu
+#define SHIM_RANGES_MAX 16
 
 /* A bio, or a request that is set up. */
 struct shim_io {
@@ -21,7 +24,11 @@ struct shim_io {
 	/* Operation and flags, as in cmd_flags. */
 	unsigned int opf;
 	unsigned short ioprio, segments;
-	unsigned int hctx, task, flush_seq;
+	/* The group may be SHIM_NONE: that of the task. A request that is bare is set up without the scheduler. */
+	unsigned int hctx, task, group, flush_seq, bare;
+	/* The CPU that allocated the request, or submits the bio; the number of its ctx in the hctx. */
+	unsigned int ctx, index;
+	unsigned long long start_ns, issue_ns;
 };
 
 /*
@@ -47,6 +54,11 @@ struct shim_call {
 	/* jiffies at first, and once a lock is taken. */
 	unsigned long ticks, locked_ticks;
 	unsigned long long ktime_ns;
+	/* The call reads the clock: 1 for one that stands still, 2 for one that goes on. */
+	unsigned int clock;
+	/* A task: pid, priorities of its I/O context and by its nice value, group. A group: parent and weight. */
+	int pid;
+	unsigned int ioprio, nice, group, weight;
 	/* The level that the scheduler counts a request in; of an insertion one more, 0 for none. */
 	unsigned int level;
 	unsigned int cpu, at_head;
@@ -62,6 +74,10 @@ struct shim_call {
 	unsigned int gone_count;
 	struct shim_gone gone[SHIM_GONE_MAX];
 	unsigned int nomerge_count, nomerge[SHIM_GONE_MAX];
+	/* The dispatched request was marked as started. */
+	unsigned int started;
+	/* Hctxs that are to be run. */
+	unsigned int run_count, run_hctx[SHIM_RUNS_MAX];
 	/* The queue must be run; a timer was armed or cancelled (1, 2), and when it expires. */
 	unsigned int run, timer_asked, timer;
 	unsigned long long timer_after_ns;
@@ -71,12 +87,36 @@ struct shim_call {
 	/* Text of an attribute or a file of debugfs. */
 	char *out;
 	unsigned int out_room, out_used;
+	/* Messages to blktrace, a line each; no room: nobody listens. */
+	char *log;
+	unsigned int log_room, log_used;
 };
 
 struct shim_config {
-	unsigned int requests, bios, nr_requests, hctxs, cpus, tasks, rotational;
+	unsigned int requests, bios, nr_requests, hctxs, cpus, tasks, groups, rotational;
 	/* Room for all but requests and bios. */
 	unsigned long bytes;
+	/* ctxs of each hctx. */
+	unsigned int nr_ctx[SHIM_HCTXS_MAX];
+	/* Sectors of each actuator: the first, and their number. */
+	unsigned int ranges;
+	struct { unsigned long first, sectors; } range[SHIM_RANGES_MAX];
+};
+
+/* A call of a part alone (parts.c). */
+enum shim_part_op {
+	SHIM_PART_GET, SHIM_PART_GET_BATCH, SHIM_PART_PUT, SHIM_PART_PUT_BATCH, SHIM_PART_RESIZE, SHIM_PART_SHARE,
+	SHIM_PART_WAKE_ALL, SHIM_PART_WAIT, SHIM_PART_RUNS, SHIM_PART_LEAVE, SHIM_PART_ADD, SHIM_PART_DEL,
+	SHIM_PART_FIND, SHIM_PART_BESIDE,
+};
+#define SHIM_BITS_MAX 64
+struct shim_part {
+	unsigned int op;
+	/* The CPU that calls; when a part is made, their number. */
+	unsigned int cpu, arg[4];
+	unsigned int bit_count, bits[SHIM_BITS_MAX];
+	char *out;
+	unsigned int out_room, out_used;
 };
 
 /* Limits of merges; nomerges as in sysfs. */

@@ -25,22 +25,32 @@
 struct shim_queue;
 struct shim_queue *shim_open(const struct shim_config *config);
 void shim_run(struct shim_queue *s, struct shim_call *c);
+struct shim_parts;
+struct shim_parts *shim_open_part(const struct shim_part *call);
+void shim_part(struct shim_parts *p, struct shim_part *call);
 
 /* An arena: its first bytes are this. Freed blocks are kept by size, the last one freed is used first. */
 #define SHIM_SIZES 40
 struct shim_arena {
-	size_t bytes, used;
+	size_t bytes, used, numbered;
+	/* One of them. */
 	struct shim_queue *queue;
-	unsigned long calls;
+	struct shim_parts *parts;
 	sigjmp_buf back;
 	char error_text[512];
 	struct shim_block { struct shim_block *next; } *free[SHIM_SIZES];
+	/* Objects of caches, the first one freed first. */
+	struct shim_block *oldest, *latest;
+	size_t waiting;
 };
-struct shim_head { size_t class; size_t pad; };
+struct shim_head { size_t class; size_t number; };
 
 static __thread struct shim_arena *arena;
+static __thread struct shim_call *called;
 static __thread volatile sig_atomic_t inside;
-static struct sigaction before[2];
+/* Calls of this thread so far. */
+static __thread unsigned long entered;
+static struct sigaction before[3];
 
 _Noreturn void shim_bug(const char *file, int line, const char *what)
 {
@@ -66,6 +76,8 @@ _Noreturn void shim_missing(const char *name)
 
 /* Room for BYTES, rounded up to a quarter of a power of two. */
 static size_t class_bytes(size_t class) { return (4 + class % 4) << (class / 4 + 3); }
+
+void shim_free(const void *p);
 
 void *shim_alloc(size_t bytes, unsigned int gfp)
 {
@@ -93,6 +105,43 @@ void *shim_alloc(size_t bytes, unsigned int gfp)
 	return block;
 }
 
+/*
+ * So many objects of caches stay free before one of them is used again: a scheduler that compares a new
+ * object's address with that of one that is gone (bfq's tentative_waker_bfqq) does not take one for the other,
+ * as in a kernel it may.
+ */
+#define SHIM_WAITING 4096
+
+void *shim_alloc_numbered(size_t bytes, unsigned int gfp)
+{
+	struct shim_block *block;
+
+	if (arena->waiting > SHIM_WAITING) {
+		block = arena->oldest;
+		arena->oldest = block->next;
+		arena->waiting--;
+		shim_free(block);
+	}
+	block = shim_alloc(bytes, gfp);
+	((struct shim_head *)block - 1)->number = ++arena->numbered;
+	return block;
+}
+
+void shim_free_numbered(void *p)
+{
+	struct shim_block *block = p;
+
+	memset(block, 0x6b, class_bytes(((struct shim_head *)p - 1)->class));
+	block->next = NULL;
+	if (arena->waiting++)
+		arena->latest->next = block;
+	else
+		arena->oldest = block;
+	arena->latest = block;
+}
+
+unsigned long long shim_number_of(const void *object) { return ((struct shim_head *)object - 1)->number; }
+
 void shim_free(const void *p)
 {
 	struct shim_block *block = (void *)p;
@@ -110,8 +159,12 @@ void shim_free(const void *p)
 static void fault(int signal, siginfo_t *info, void *context)
 {
 	if (!inside) {
-		sigaction(signal, &before[signal == SIGSEGV], NULL);
+		sigaction(signal, &before[signal == SIGSEGV ? 1 : signal == SIGFPE ? 2 : 0], NULL);
 		return;
+	}
+	if (signal == SIGFPE) {
+		snprintf(arena->error_text, sizeof(arena->error_text), "a division by zero");
+		siglongjmp(arena->back, 1);
 	}
 	/* The place in the library comes last; Rust makes a line of a file of it. */
 	Dl_info code = { 0 };
@@ -135,11 +188,11 @@ static void tick(int signal)
 
 	if (!inside)
 		return;
-	if (seen == arena->calls) {
+	if (seen == entered) {
 		snprintf(arena->error_text, sizeof(arena->error_text), "the call does not end");
 		siglongjmp(arena->back, 1);
 	}
-	seen = arena->calls;
+	seen = entered;
 }
 
 static void watch(void)
@@ -166,10 +219,10 @@ static void catch_faults(void)
 	sigaction(SIGSEGV, &action, &before[1]);
 	sigaction(SIGBUS, &action, &before[0]);
 	sigaction(SIGVTALRM, &on_tick, NULL);
+	sigaction(SIGFPE, &action, &before[2]);
 }
 
-/* Makes a queue in MEMORY. Null, or the error. */
-const char *shim_create(void *memory, size_t bytes, const struct shim_config *config)
+static void begin_arena(void *memory, size_t bytes)
 {
 	static bool caught;
 
@@ -180,6 +233,13 @@ const char *shim_create(void *memory, size_t bytes, const struct shim_config *co
 	memset(arena, 0, sizeof(*arena));
 	arena->bytes = bytes;
 	arena->used = (sizeof(*arena) + 63) & ~63ul;
+}
+
+/* Makes a queue in MEMORY. Null, or the error. */
+const char *shim_create(void *memory, size_t bytes, const struct shim_config *config)
+{
+	begin_arena(memory, bytes);
+	entered++;
 	inside = 1;
 	if (sigsetjmp(arena->back, 0)) {
 		inside = 0;
@@ -208,7 +268,8 @@ const char *shim_call(void *memory, struct shim_call *c)
 {
 	watch();
 	arena = memory;
-	arena->calls++;
+	called = c;
+	entered++;
 	inside = 1;
 	if (sigsetjmp(arena->back, 0)) {
 		inside = 0;
@@ -219,8 +280,83 @@ const char *shim_call(void *memory, struct shim_call *c)
 	return NULL;
 }
 
+/* The same of a part alone; one that is not made yet is made. */
+const char *shim_call_part(void *memory, size_t bytes, struct shim_part *call)
+{
+	arena = memory;
+	if (!arena->bytes)
+		begin_arena(memory, bytes);
+	entered++;
+	inside = 1;
+	if (sigsetjmp(arena->back, 0)) {
+		inside = 0;
+		return arena->error_text;
+	}
+	if (arena->parts)
+		shim_part(arena->parts, call);
+	else
+		arena->parts = shim_open_part(call);
+	inside = 0;
+	return NULL;
+}
+
 /* Text. */
-struct seq_file { void *private; char *text; size_t room; size_t used; };
+unsigned long long shim_pointer(const void *p);
+
+/* One conversion of a message, whose format is SPEC; the kernel's %p shows no address that was there. */
+static int convert(char *out, size_t room, char *spec, va_list *arguments)
+{
+	size_t end = strlen(spec) - 1;
+
+	switch (spec[end]) {
+	case 's':
+		return snprintf(out, room, spec, va_arg(*arguments, const char *));
+	case 'p':
+		return snprintf(out, room, "%016llx", shim_pointer(va_arg(*arguments, const void *)));
+	case 'd':
+	case 'i':
+	case 'u':
+	case 'x':
+	case 'c':
+		if (end && spec[end - 1] == 'l')
+			return snprintf(out, room, spec, va_arg(*arguments, long));
+		return snprintf(out, room, spec, va_arg(*arguments, int));
+	}
+	shim_bug("blktrace", 0, "a message with a conversion that the shim does not have");
+}
+
+/* A message, as a line. */
+void shim_message(const char *format, ...)
+{
+	char *out = called->log + called->log_used, *end = called->log + called->log_room;
+	char spec[16];
+	va_list arguments;
+
+	va_start(arguments, format);
+	while (*format && out < end - 1) {
+		if (*format != '%') {
+			*out++ = *format++;
+			continue;
+		}
+		size_t length = 1 + strcspn(format + 1, "dixucspn%") + 1;
+
+		if (length >= sizeof(spec))
+			shim_bug("blktrace", 0, "a message with a long conversion");
+		memcpy(spec, format, length);
+		spec[length] = 0;
+		format += length;
+		if (spec[length - 1] == '%')
+			*out++ = '%';
+		else
+			out += convert(out, end - out, spec, &arguments);
+	}
+	va_end(arguments);
+	if (out >= end - 1)
+		shim_bug("blktrace", 0, "more messages than there is room for");
+	*out++ = '\n';
+	called->log_used = out - called->log;
+}
+struct seq_file { void *private; char *text; size_t room; size_t used; void *file; };
 void seq_printf(struct seq_file *m, const char *format, ...)
 {
 	va_list arguments;
@@ -232,6 +368,10 @@ void seq_printf(struct seq_file *m, const char *format, ...)
 }
 void seq_puts(struct seq_file *m, const char *text) { seq_printf(m, "%s", text); }
 void seq_putc(struct seq_file *m, char c) { seq_printf(m, "%c", c); }
+unsigned long long simple_strtoull(const char *text, char **end, unsigned int base)
+{
+	return strtoull(text, end, base);
+}
 int sysfs_emit(char *page, const char *format, ...)
 {
 	va_list arguments;

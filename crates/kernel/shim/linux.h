@@ -151,6 +151,7 @@ void shim_warn(const char *file, int line, const char *what);
 #define pr_info(...) do { } while (0)
 #define pr_debug(...) do { } while (0)
 #define pr_err(...) do { } while (0)
+#define pr_crit(...) do { } while (0)
 #define pr_info_once(...) do { } while (0)
 #define printk(...) do { } while (0)
 #define KERN_ERR ""
@@ -167,13 +168,17 @@ void shim_warn(const char *file, int line, const char *what);
 #define max(a, b) ({ typeof(a) shim_a = (a); typeof(b) shim_b = (b); shim_a > shim_b ? shim_a : shim_b; })
 #define min_t(t, a, b) ({ t shim_a = (a); t shim_b = (b); shim_a < shim_b ? shim_a : shim_b; })
 #define max_t(t, a, b) ({ t shim_a = (a); t shim_b = (b); shim_a > shim_b ? shim_a : shim_b; })
+#define max3(a, b, c) max(max(a, b), c)
 #define clamp(v, lo, hi) min((typeof(v))max(v, lo), hi)
 #define clamp_t(t, v, lo, hi) min_t(t, max_t(t, v, lo), hi)
 #define clamp_val(v, lo, hi) clamp_t(typeof(v), v, lo, hi)
 #define min_not_zero(a, b) ({ typeof(a) shim_p = (a); typeof(b) shim_q = (b); \
 	shim_p == 0 ? shim_q : (shim_q == 0 ? shim_p : min(shim_p, shim_q)); })
 #define swap(a, b) do { typeof(a) shim_t = (a); (a) = (b); (b) = shim_t; } while (0)
-#define abs(x) ((x) < 0 ? -(x) : (x))
+/* Of a difference of unsigned numbers, too. */
+#define abs(x) ({ long shim_s = sizeof(x) > 4 ? (long)(x) : (int)(x); shim_s < 0 ? -shim_s : shim_s; })
+/* Of numbers that are not negative. */
+#define DIV_ROUND_CLOSEST(n, d) ({ typeof(n) shim_n = (n); typeof(d) shim_d = (d); (shim_n + shim_d / 2) / shim_d; })
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
 #define round_up(x, y) ((((x) - 1) | ((typeof(x))((y) - 1))) + 1)
 #define round_down(x, y) ((x) & ~((typeof(x))((y) - 1)))
@@ -224,6 +229,7 @@ char *strstrip(char *s);
 int kstrtoint(const char *text, unsigned int base, int *value);
 int kstrtouint(const char *text, unsigned int base, unsigned int *value);
 int kstrtoul(const char *text, unsigned int base, unsigned long *value);
+unsigned long long simple_strtoull(const char *text, char **end, unsigned int base);
 int kstrtoull(const char *text, unsigned int base, unsigned long long *value);
 
 /* Errors. */
@@ -269,10 +275,13 @@ void shim_free(const void *p);
 #define kvfree(p) shim_free(p)
 #define kfree(p) shim_free(p)
 struct kmem_cache { size_t bytes; };
+/* Objects of a cache have numbers in the order of their allocation, which messages show for their addresses. */
+void *shim_alloc_numbered(size_t bytes, gfp_t gfp);
+void shim_free_numbered(void *p);
 #define KMEM_CACHE(s, flags) ({ static struct kmem_cache shim_cache = { sizeof(struct s) }; &shim_cache; })
 #define kmem_cache_destroy(c) do { } while (0)
-#define kmem_cache_alloc_node(c, gfp, node) shim_alloc((c)->bytes, gfp)
-#define kmem_cache_free(c, p) shim_free(p)
+#define kmem_cache_alloc_node(c, gfp, node) shim_alloc_numbered((c)->bytes, gfp)
+#define kmem_cache_free(c, p) shim_free_numbered(p)
 #define NUMA_NO_NODE (-1)
 
 /* Locks: nobody else runs, so a lock is a flag; a second acquisition or a lost one is a bug of the file. */
@@ -370,9 +379,16 @@ unsigned long find_next_zero_bit(const unsigned long *words, unsigned long bits,
 #define for_each_set_bit(b, w, n) \
 	for ((b) = find_next_bit(w, n, 0); (b) < (n); (b) = find_next_bit(w, n, (b) + 1))
 
-/* Clocks: the caller sets both before each call. */
-struct shim_clock { unsigned long ticks; u64 ktime_ns; };
+/* Clocks: the caller sets both before each call. Two readings may differ by a step, as those of a CPU do. */
+struct shim_clock { unsigned long ticks; u64 ktime_ns, step_ns; };
 extern __thread struct shim_clock shim_clock;
+static inline u64 shim_read_clock(void)
+{
+	u64 now = shim_clock.ktime_ns;
+
+	shim_clock.ktime_ns += shim_clock.step_ns;
+	return now;
+}
 #define jiffies (shim_clock.ticks)
 #define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + (c))
 #if !defined(HZ) || !defined(LINUX_VERSION_CODE)
@@ -381,12 +397,13 @@ extern __thread struct shim_clock shim_clock;
 #define NSEC_PER_USEC 1000L
 #define NSEC_PER_MSEC 1000000L
 #define USEC_PER_SEC 1000000L
+#define USEC_PER_MSEC 1000L
 #define NSEC_PER_SEC 1000000000L
 #define MSEC_PER_SEC 1000L
-#define ktime_get_ns() (shim_clock.ktime_ns)
-#define ktime_get() ((ktime_t)shim_clock.ktime_ns)
-#define blk_time_get_ns() (shim_clock.ktime_ns)
-#define blk_time_get() ((ktime_t)shim_clock.ktime_ns)
+#define ktime_get_ns() shim_read_clock()
+#define ktime_get() ((ktime_t)shim_read_clock())
+#define blk_time_get_ns() shim_read_clock()
+#define blk_time_get() ((ktime_t)shim_read_clock())
 #define ktime_to_ns(k) (k)
 #define ns_to_ktime(n) ((ktime_t)(n))
 #define ktime_to_us(k) ((k) / NSEC_PER_USEC)
@@ -583,7 +600,7 @@ struct attribute_group;
 struct completion { int done; };
 struct dentry;
 struct device { void *driver_data; };
-struct seq_file { void *private; char *text; size_t room; size_t used; };
+struct seq_file { void *private; char *text; size_t room; size_t used; void *file; };
 struct seq_operations {
 	void *(*start)(struct seq_file *, loff_t *);
 	void (*stop)(struct seq_file *, void *);
@@ -614,7 +631,11 @@ typedef struct wait_queue_head { spinlock_t lock; struct list_head head; } wait_
 #define init_waitqueue_head(w) do { spin_lock_init(&(w)->lock); INIT_LIST_HEAD(&(w)->head); } while (0)
 #define init_waitqueue_func_entry(w, f) do { (w)->flags = 0; (w)->private = NULL; (w)->func = (f); } while (0)
 #define waitqueue_active(w) (!list_empty(&(w)->head))
+#define WQ_FLAG_EXCLUSIVE 1
 void add_wait_queue(wait_queue_head_t *q, wait_queue_entry_t *w);
+void prepare_to_wait_exclusive(wait_queue_head_t *q, wait_queue_entry_t *w, int state);
+void finish_wait(wait_queue_head_t *q, wait_queue_entry_t *w);
+/* Returns how many exclusive entries were woken. */
 int wake_up_nr(wait_queue_head_t *q, int nr);
 #define wake_up(q) wake_up_nr(q, 1)
 #define wake_up_all(q) wake_up_nr(q, 0)

@@ -9,7 +9,6 @@
 
 #define SHIM_TIMERS 8
 #define SHIM_LEVELS 3
-#define SHIM_HCTXS_MAX 64
 
 struct shim_queue {
 	struct request_queue q;
@@ -20,6 +19,8 @@ struct shim_queue {
 	struct blk_mq_tags tags[SHIM_HCTXS_MAX];
 	struct blk_mq_ctx *ctxs;
 	struct request *rqs;
+	/* One more than the highest that was ever set up. */
+	unsigned int rqs_used;
 	struct bio *bios;
 	struct task_struct *tasks;
 	struct shim_config config;
@@ -27,9 +28,15 @@ struct shim_queue {
 	unsigned int timer_count;
 	/* One request of each level that the scheduler counts requests in, as it was inserted. */
 	struct request counted[SHIM_LEVELS];
-	u32 random;
 	size_t rqs_bytes;
 	unsigned int touches[SHIM_TOUCHES_MAX];
+	struct shim_group *groups;
+	unsigned int group_count;
+	struct blk_independent_access_ranges ranges;
+	/* What the clock showed at the end of the last call that read it. */
+	u64 clock_ns;
+	/* depth_updated was called, and the map that it looked at may have been the old one. */
+	bool updated;
 };
 
 __thread struct shim_clock shim_clock;
@@ -41,6 +48,9 @@ static __thread struct shim_call *shim_this;
 /* The request that the last one offered to it may have joined. */
 static __thread struct request *shim_into, *shim_asked;
 static struct elevator_type *shim_type;
+static __thread u32 shim_random;
+
+#include "cgroup.c"
 
 int shim_register(struct elevator_type *type)
 {
@@ -49,8 +59,8 @@ int shim_register(struct elevator_type *type)
 }
 void shim_unregister(struct elevator_type *type) { }
 
-/* Hints where to search first: the same in each run. */
-u32 get_random_u32(void) { return shim_queue->random = shim_queue->random * 1664525 + 1013904223; }
+/* Hints where to search first: the same in each run, and zero for a queue, as the explorer has them. */
+u32 get_random_u32(void) { return shim_random = shim_random ? shim_random * 1664525 + 1013904223 : 0; }
 
 /*
  * The compiler reports each access of the scheduler's code (-fsanitize=thread, without its run-time library).
@@ -72,10 +82,12 @@ static void shim_note(enum shim_touch kind, unsigned long number)
 static void shim_accessed(void *address, bool write)
 {
 	struct shim_queue *s = shim_queue;
-	unsigned long in_rqs = (char *)address - (char *)s->rqs, id, field, in_hash;
+	unsigned long in_rqs, id, field, in_hash;
 
+	/* A module or a queue is being set up. */
 	if (!shim_this)
 		return;
+	in_rqs = (char *)address - (char *)s->rqs;
 	if (++shim_this->accesses > SHIM_ACCESSES_MAX)
 		shim_bug("shim", 0, "the call does not end: 20 million accesses to memory");
 	if (in_rqs < s->rqs_bytes) {
@@ -137,13 +149,32 @@ bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq, 
 }
 
 void blk_mq_run_hw_queues(struct request_queue *q, bool async) { shim_this->run = 1; }
-void blk_mq_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async) { shim_this->run = 1; }
+void blk_mq_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async)
+{
+	BUG_ON(shim_this->run_count == SHIM_RUNS_MAX);
+	shim_this->run_hctx[shim_this->run_count++] = hctx->queue_num;
+}
+struct blk_mq_ctx *blk_mq_get_ctx(struct request_queue *q) { return &q->queue_ctx[shim_cpu]; }
+struct blk_mq_hw_ctx *blk_mq_map_queue(struct request_queue *q, blk_opf_t opf, struct blk_mq_ctx *ctx)
+{
+	return q->hctxs[shim_this->io.hctx];
+}
 void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx) { set_bit(2, &hctx->state); }
 void blk_stat_enable_accounting(struct request_queue *q) { }
 void blk_stat_disable_accounting(struct request_queue *q) { }
 void wbt_disable_default(void *q) { }
 void wbt_enable_default(void *q) { }
-void shim_lock_taken(const char *file, int line, const char *name) { shim_clock.ticks = shim_this->locked_ticks; }
+void shim_lock_taken(const char *file, int line, const char *name)
+{
+	if (shim_this)
+		shim_clock.ticks = shim_this->locked_ticks;
+}
+/* A part alone is called (parts.c). */
+void shim_begin_part(u32 random)
+{
+	shim_this = NULL;
+	shim_random = random;
+}
 void shim_pair(struct request *rq, struct request *next) { shim_into = rq; }
 unsigned short shim_discard_segments(struct request *rq)
 {
@@ -157,6 +188,7 @@ void shim_absorbed(struct request *rq)
 
 	BUG_ON(c->gone_count == SHIM_GONE_MAX);
 	c->gone[c->gone_count++] = (struct shim_gone){ rq->shim_id, shim_into->shim_id };
+	shim_traced();
 }
 void shim_set_nomerge(struct request_queue *q, struct request *rq)
 {
@@ -168,7 +200,11 @@ void shim_set_nomerge(struct request_queue *q, struct request *rq)
 	BUG_ON(c->nomerge_count == SHIM_GONE_MAX);
 	c->nomerge[c->nomerge_count++] = rq->shim_id;
 }
-void shim_side(int side) { shim_this->side = side; }
+void shim_side(int side)
+{
+	shim_this->side = side;
+	shim_traced();
+}
 void shim_joined(struct request *rq, struct bio *bio)
 {
 	shim_this->result = rq->shim_id;
@@ -177,8 +213,69 @@ void shim_joined(struct request *rq, struct bio *bio)
 }
 
 
+/* Wait queues: those that are not exclusive stand before the others. */
+void add_wait_queue(wait_queue_head_t *q, wait_queue_entry_t *w)
+{
+	unsigned long flags;
 
-/* Timers. */
+	w->flags &= ~WQ_FLAG_EXCLUSIVE;
+	spin_lock_irqsave(&q->lock, flags);
+	list_add(&w->entry, &q->head);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+void prepare_to_wait_exclusive(wait_queue_head_t *q, wait_queue_entry_t *w, int state)
+{
+	unsigned long flags;
+
+	w->flags |= WQ_FLAG_EXCLUSIVE;
+	spin_lock_irqsave(&q->lock, flags);
+	if (list_empty(&w->entry))
+		list_add_tail(&w->entry, &q->head);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+void finish_wait(wait_queue_head_t *q, wait_queue_entry_t *w)
+{
+	unsigned long flags;
+
+	if (list_empty_careful(&w->entry))
+		return;
+	spin_lock_irqsave(&q->lock, flags);
+	list_del_init(&w->entry);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+int wake_up_nr(wait_queue_head_t *q, int nr)
+{
+	struct list_head *at, *next;
+	unsigned long flags;
+	int left = nr;
+
+	spin_lock_irqsave(&q->lock, flags);
+	list_for_each_safe(at, next, &q->head) {
+		wait_queue_entry_t *w = list_entry(at, wait_queue_entry_t, entry);
+		/* Where it does not wake, its entry may be gone. */
+		bool exclusive = w->flags & WQ_FLAG_EXCLUSIVE;
+		int woken = w->func(w, TASK_NORMAL, 0, NULL);
+
+		if (woken < 0 || (woken && exclusive && !--left))
+			break;
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	return nr - left;
+}
+
+/* Timers. Those of ticks and of the clock begin alike. */
+struct shim_timer { void (*function)(void *); u64 expires; bool armed; };
+
+static void shim_expire(struct shim_queue *s, unsigned int number)
+{
+	struct shim_timer *timer;
+
+	BUG_ON(number >= s->timer_count);
+	timer = s->timers[number];
+	timer->armed = false;
+	timer->function(timer);
+}
+
 void shim_timer_setup(void *timer)
 {
 	BUG_ON(shim_queue->timer_count == SHIM_TIMERS);
@@ -231,6 +328,26 @@ int hrtimer_try_to_cancel(struct hrtimer *t)
 	return was;
 }
 
+/* Trace events of kyber, as the scripts of blkmq print its probes. */
+static void shim_event(const char *format, const char *a, const char *b, unsigned int c, unsigned int d,
+		       unsigned int e, unsigned int f)
+{
+	struct shim_call *call = shim_this;
+
+	call->out_used += scnprintf(call->out + call->out_used, call->out_room - call->out_used, format, a, b, c,
+				    d, e, f);
+}
+void shim_kyber_latency(const char *domain, const char *type, unsigned int percentile, unsigned int numerator,
+			unsigned int denominator, unsigned int samples)
+{
+	shim_event("%s %s p%u %u/%u samples=%u\n", domain, type, percentile, numerator, denominator, samples);
+}
+void shim_kyber_adjust(const char *domain, unsigned int depth)
+{
+	shim_event("%s %s %u\n", "depth", domain, depth, 0, 0, 0);
+}
+void shim_kyber_throttled(const char *domain) { shim_event("%s %s\n", "throttled", domain, 0, 0, 0, 0); }
+
 /* Files. */
 int __blk_mq_debugfs_rq_show(struct seq_file *m, struct request *rq)
 {
@@ -253,23 +370,58 @@ void *seq_list_start(struct list_head *head, loff_t pos)
 	return pos || list_empty(head) ? NULL : head->next;
 }
 
+static const struct blk_mq_debugfs_attr *shim_file(const struct blk_mq_debugfs_attr *attr, const char *name)
+{
+	for (; attr && attr->name && strcmp(attr->name, name); attr++)
+		;
+	return attr && attr->name ? attr : NULL;
+}
+
+static bool shim_is_rq(struct shim_queue *s, struct list_head *at)
+{
+	return (void *)at >= (void *)s->rqs && (void *)at < (void *)(s->rqs + s->config.requests);
+}
+
+/* Lists of requests that are linked to each other, whoever has the head: those of schedulers that show none. */
+static void shim_show_lists(struct shim_queue *s, struct seq_file *m)
+{
+	struct list_head *at;
+	unsigned int i;
+
+	for (i = 0; i < s->rqs_used; i++) {
+		if (!s->rqs[i].q)
+			continue;
+		at = &s->rqs[i].queuelist;
+		if (shim_is_rq(s, at->prev))
+			continue;
+		for (; shim_is_rq(s, at); at = at->next)
+			seq_printf(m, " %u", list_entry(at, struct request, queuelist)->shim_id);
+		seq_puts(m, "\n");
+	}
+}
+
 static void shim_debugfs(struct shim_queue *s, struct shim_call *c)
 {
-	const struct blk_mq_debugfs_attr *attr = s->q.elevator->type->queue_debugfs_attrs;
+	const struct elevator_type *type = s->q.elevator->type;
+	const struct blk_mq_debugfs_attr *attr = shim_file(type->queue_debugfs_attrs, c->name);
 	struct seq_file m = { &s->q, c->out, c->out_room, 0 };
 	loff_t pos = 0;
 	void *v;
 
-	for (; attr && attr->name && strcmp(attr->name, c->name); attr++)
-		;
+	if (!attr) {
+		attr = shim_file(type->hctx_debugfs_attrs, c->name);
+		m.private = s->hctxs[c->io.hctx];
+	}
 	if (!strcmp(c->name, "last_merge")) {
 		c->found = 1;
 		if (s->q.last_merge)
 			seq_printf(&m, "%u\n", s->q.last_merge->shim_id);
-	} else if (!attr || !attr->name) {
+	} else if (!strcmp(c->name, "lists")) {
+		shim_show_lists(s, &m);
+	} else if (!attr) {
 		return;
 	} else if (attr->show) {
-		attr->show(&s->q, &m);
+		attr->show(m.private, &m);
 	} else {
 		for (v = attr->seq_ops->start(&m, &pos); v; v = attr->seq_ops->next(&m, v, &pos))
 			attr->seq_ops->show(&m, v);
@@ -296,6 +448,8 @@ static void shim_bio(struct shim_queue *s, struct bio *bio, const struct shim_io
 	bio->bi_bdev = &s->part0;
 	bio->bi_opf = io->opf;
 	bio->bi_ioprio = io->ioprio;
+	if (s->groups)
+		bio->bi_blkg = &s->groups[io->group == SHIM_NONE ? s->tasks[io->task].shim_group : io->group].blkg;
 	bio->bi_iter.bi_sector = io->sector;
 	bio->bi_iter.bi_size = io->bytes;
 	bio->shim_segments = io->segments;
@@ -312,10 +466,36 @@ static void shim_rq(struct shim_queue *s, struct request *rq, struct bio *bio, c
 	rq->ioprio = io->ioprio;
 	rq->nr_phys_segments = io->segments;
 	rq->mq_hctx = s->hctxs[io->hctx];
+	rq->mq_ctx = &s->ctxs[io->ctx];
+	rq->mq_ctx->index_hw[0] = io->index;
+	rq->start_time_ns = io->start_ns;
+	rq->io_start_time_ns = io->issue_ns;
 	if (io->flush_seq)
 		rq->rq_flags |= RQF_FLUSH_SEQ;
-	shim_bio(s, bio, io);
 	rq->bio = rq->biotail = bio;
+	if (bio)
+		shim_bio(s, bio, io);
+}
+
+/* Ordinary tasks of the root group, and the actuators. */
+static void shim_open_tasks(struct shim_queue *s)
+{
+	const struct shim_config *config = &s->config;
+	unsigned int i;
+
+	for (i = 0; i < config->tasks; i++) {
+		s->tasks[i].pid = i;
+		s->tasks[i].nice = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM);
+		s->tasks[i].io_context = &s->tasks[i].shim_ioc;
+		atomic_set(&s->tasks[i].shim_ioc.active_ref, 1);
+	}
+	s->ranges.nr_ia_ranges = config->ranges;
+	for (i = 0; i < config->ranges && i < SHIM_RANGES_MAX; i++) {
+		s->ranges.ia_range[i].sector = config->range[i].first;
+		s->ranges.ia_range[i].nr_sectors = config->range[i].sectors;
+	}
+	if (config->ranges)
+		s->disk.ia_ranges = &s->ranges;
 }
 
 struct shim_queue *shim_open(const struct shim_config *config)
@@ -327,12 +507,14 @@ struct shim_queue *shim_open(const struct shim_config *config)
 
 	shim_queue = s;
 	shim_this = NULL;
+	shim_begin_part(0);
+	shim_clock = (struct shim_clock){ 0 };
 	shim_cpus = config->cpus;
 	s->config = *config;
 	s->rqs_bytes = config->requests * sizeof(struct request);
 	s->rqs = shim_slots(s->rqs_bytes);
 	s->bios = shim_slots(config->bios * sizeof(struct bio));
-	s->tasks = kcalloc(config->tasks, sizeof(struct task_struct), GFP_KERNEL);
+	s->tasks = shim_slots(config->tasks * sizeof(struct task_struct));
 	s->ctxs = kcalloc(config->cpus, sizeof(struct blk_mq_ctx), GFP_KERNEL);
 	shim_current = s->tasks;
 	q->disk = &s->disk;
@@ -340,10 +522,12 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	q->async_depth = config->nr_requests;
 	q->nr_hw_queues = config->hctxs;
 	q->hctxs = s->hctxs;
+	q->queue_ctx = s->ctxs;
 	q->limits.logical_block_size = q->limits.physical_block_size = SECTOR_SIZE;
 	q->limits.max_segment_size = 65536;
 	q->limits.seg_boundary_mask = ULONG_MAX;
 	INIT_LIST_HEAD(&q->icq_list);
+	INIT_LIST_HEAD(&q->blkg_list);
 	spin_lock_init(&q->queue_lock);
 	if (!config->rotational)
 		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
@@ -352,12 +536,18 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	s->disk.part0 = &s->part0;
 	s->part0.bd_disk = &s->disk;
 	s->part0.bd_queue = q;
-	for (i = 0; i < config->tasks; i++)
-		s->tasks[i].pid = i + 1;
+	for (i = 0; i < config->cpus; i++)
+		s->ctxs[i].cpu = i;
+	shim_open_tasks(s);
+	if (shim_policy) {
+		s->groups = kcalloc(config->groups, sizeof(struct shim_group), GFP_KERNEL);
+		q->root_blkg = &shim_new_group(s, 0, "")->blkg;
+	}
 	for (i = 0; i < config->hctxs; i++) {
 		s->hctxs[i] = &s->hctx[i];
 		s->hctx[i].queue = q;
 		s->hctx[i].queue_num = i;
+		s->hctx[i].nr_ctx = config->nr_ctx[i];
 		s->hctx[i].sched_tags = &s->tags[i];
 		INIT_LIST_HEAD(&s->hctx[i].dispatch);
 		sbitmap_queue_init_node(&s->tags[i].bitmap_tags, config->nr_requests, -1, false, GFP_KERNEL, 0);
@@ -389,18 +579,19 @@ void shim_limit(struct shim_queue *s, const struct shim_limits *l)
 }
 
 /* A request for a bio: what the block layer sets up before the scheduler sees it. */
-static void shim_prepare(struct shim_queue *s, struct request *rq, unsigned int id)
+static void shim_prepare(struct shim_queue *s, struct request *rq, unsigned int id, bool bare)
 {
 	memset(rq, 0, sizeof(*rq));
 	rq->q = &s->q;
 	rq->shim_id = id;
+	s->rqs_used = max(s->rqs_used, id + 1);
 	rq->part = &s->part0;
 	rq->tag = rq->internal_tag = -1;
-	rq->rq_flags = RQF_SCHED_TAGS | RQF_USE_SCHED;
+	rq->rq_flags = bare ? RQF_SCHED_TAGS : RQF_SCHED_TAGS | RQF_USE_SCHED;
 	INIT_LIST_HEAD(&rq->queuelist);
 	INIT_HLIST_NODE(&rq->hash);
 	RB_CLEAR_NODE(&rq->rb_node);
-	if (s->q.elevator->type->ops.prepare_request)
+	if (!bare && s->q.elevator->type->ops.prepare_request)
 		s->q.elevator->type->ops.prepare_request(rq);
 }
 
@@ -434,6 +625,44 @@ static unsigned int shim_level(struct shim_queue *s, struct request *rq)
 
 const char *shim_name(void) { return shim_type ? shim_type->elevator_name : NULL; }
 
+static void shim_depth_updated(struct shim_queue *s)
+{
+	unsigned int i;
+
+	for (i = 0; s->q.elevator->type->ops.depth_updated && i < s->config.hctxs; i++)
+		s->q.elevator->type->ops.depth_updated(s->hctxs[i]);
+}
+
+/*
+ * The map of scheduler tags has words of this size. A kernel replaces a map that is too small before it calls
+ * depth_updated; the caller knows the new one only later.
+ */
+static void shim_follow_map(struct shim_queue *s, unsigned int shift)
+{
+	unsigned int i;
+	bool changed = false;
+
+	for (i = 0; i < s->config.hctxs; i++) {
+		changed |= s->tags[i].bitmap_tags.sb.shift != shift;
+		s->tags[i].bitmap_tags.sb.shift = shift;
+	}
+	if (changed && s->updated)
+		shim_depth_updated(s);
+	s->updated = false;
+}
+
+/* Readings of the clock may be so far ahead of a call, ns: then the call begins at the last of them. */
+#define SHIM_AHEAD_NS 100000
+
+static void shim_set_clock(struct shim_queue *s, struct shim_call *c)
+{
+	shim_clock.ticks = c->ticks;
+	shim_clock.ktime_ns = c->ktime_ns;
+	shim_clock.step_ns = c->clock == 2;
+	if (c->clock == 2 && s->clock_ns - c->ktime_ns <= SHIM_AHEAD_NS)
+		shim_clock.ktime_ns = s->clock_ns;
+}
+
 /* A call. The caller catches what goes wrong in it. */
 void shim_run(struct shim_queue *s, struct shim_call *c)
 {
@@ -449,19 +678,25 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 	shim_queue = s;
 	shim_this = c;
 	c->touches = s->touches;
-	shim_clock.ticks = c->ticks;
-	shim_clock.ktime_ns = c->ktime_ns;
+	shim_set_clock(s, c);
 	shim_cpu = c->cpu;
 	shim_cpus = s->config.cpus;
+	BUG_ON(c->io.task >= s->config.tasks);
 	shim_current = &s->tasks[c->io.task];
+	/* A request that did not come through an insertion. */
+	if (rq && c->number && (c->op == SHIM_COMPLETED || c->op == SHIM_FINISH || c->op == SHIM_REQUEUE)) {
+		shim_prepare(s, rq, c->rq, c->io.bare);
+		shim_rq(s, rq, bio, &c->io);
+	}
 	switch ((enum shim_op)c->op) {
 	case SHIM_MERGE_BIO:
+		s->ctxs[shim_cpu].index_hw[0] = c->io.index;
 		shim_bio(s, bio, &c->io);
 		c->found = ops->bio_merge && ops->bio_merge(&s->q, bio, c->io.segments);
 		break;
 	case SHIM_INSERT:
 		if (c->number)
-			shim_prepare(s, rq, c->rq);
+			shim_prepare(s, rq, c->rq, c->io.bare);
 		shim_rq(s, rq, bio, &c->io);
 		list_add_tail(&rq->queuelist, &list);
 		ops->insert_requests(hctx, &list, c->at_head);
@@ -470,11 +705,16 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 	case SHIM_DISPATCH:
 		rq = ops->dispatch_request(hctx);
 		c->found = rq != NULL;
-		if (rq)
+		if (rq) {
 			c->result = rq->shim_id;
+			c->started = !!(rq->rq_flags & RQF_STARTED);
+		}
 		break;
 	case SHIM_HAS_WORK:
 		c->found = ops->has_work(hctx);
+		break;
+	case SHIM_TIMER:
+		shim_expire(s, c->number);
 		break;
 	case SHIM_FINISH:
 		if (!ops->finish_request)
@@ -486,6 +726,8 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 				ops->finish_request(&s->counted[c->level]);
 		break;
 	case SHIM_COMPLETED:
+		rq->start_time_ns = c->io.start_ns;
+		rq->io_start_time_ns = c->io.issue_ns;
 		if (ops->completed_request)
 			ops->completed_request(rq, c->ktime_ns);
 		break;
@@ -494,8 +736,8 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 			ops->requeue_request(rq);
 		break;
 	case SHIM_LIMIT_DEPTH:
+		shim_follow_map(s, c->shift);
 		s->q.nr_requests = c->number;
-		s->tags[c->io.hctx].bitmap_tags.sb.shift = c->shift;
 		data.q = &s->q;
 		data.hctx = hctx;
 		data.cmd_flags = c->io.opf;
@@ -506,11 +748,13 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 		break;
 	case SHIM_DEPTH_UPDATED:
 		s->q.nr_requests = c->number;
-		for (i = 0; ops->depth_updated && i < s->config.hctxs; i++)
-			ops->depth_updated(s->hctxs[i]);
+		shim_depth_updated(s);
+		s->updated = true;
 		break;
 	case SHIM_STORE:
 	case SHIM_SHOW:
+		if (c->op == SHIM_STORE && !strcmp(c->name, "async_depth"))
+			s->updated = false;
 		attr = shim_attr(s, c->name);
 		if (!attr)
 			break;
@@ -534,7 +778,23 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 			c->out_used += scnprintf(c->out + c->out_used, c->out_room - c->out_used, "%s ",
 						 attr->attr.name);
 		break;
+	case SHIM_EXIT:
+		for (i = 0; ops->exit_hctx && i < s->config.hctxs; i++)
+			ops->exit_hctx(s->hctxs[i], i);
+		ops->exit_sched(s->q.elevator);
+		break;
+	case SHIM_EXIT_ICQ:
+		shim_exit_task(s);
+		break;
+	case SHIM_GROUP:
+		shim_add_group(s, c);
+		break;
+	case SHIM_TASK:
+		shim_set_task(s, c);
+		break;
 	default:
 		BUG();
 	}
+	if (c->clock)
+		s->clock_ns = shim_clock.ktime_ns;
 }

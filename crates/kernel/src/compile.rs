@@ -11,11 +11,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const SHIM: [(&str, &str); 5] = [
+const SHIM: [(&str, &str); 8] = [
     ("linux.h", include_str!("../shim/linux.h")),
     ("block.h", include_str!("../shim/block.h")),
     ("call.h", include_str!("../shim/call.h")),
+    ("cgroup.h", include_str!("../shim/cgroup.h")),
+    ("cgroup.c", include_str!("../shim/cgroup.c")),
     ("shim.c", include_str!("../shim/shim.c")),
+    ("parts.c", include_str!("../shim/parts.c")),
     ("host.c", include_str!("../shim/host.c")),
 ];
 
@@ -47,7 +50,7 @@ pub(crate) struct Build<'a> {
     pub(crate) file: &'a Path,
     /// Ticks a second.
     pub(crate) hz: u32,
-    /// Further flags of the compiler, as for gcov.
+    /// Further flags of the compiler for all files of the tree, as for gcov.
     pub(crate) flags: &'a [String],
     pub(crate) into: &'a Path,
 }
@@ -71,9 +74,7 @@ impl Build<'_> {
         for (number, file) in files.iter().enumerate() {
             let mut command = self.compiler_of_kernel(number);
             command.arg("-w");
-            if number < own.len() {
-                command.args(self.flags);
-            }
+            command.args(self.flags);
             if number < own.len() || TRACED.iter().any(|name| file.ends_with(name)) {
                 command.arg("-fsanitize=thread");
             }
@@ -81,6 +82,7 @@ impl Build<'_> {
         }
         for (name, command) in [
             ("shim.c", self.compiler_of_kernel(files.len())),
+            ("parts.c", self.compiler_of_kernel(files.len() + 1)),
             ("host.c", compiler()),
         ] {
             let mut command = command;

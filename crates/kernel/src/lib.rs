@@ -10,6 +10,7 @@
 
 mod compile;
 pub mod differential;
+mod flags;
 mod library;
 mod policy;
 /// The scripts of blkmq's own tests, and what carries them out.

@@ -6,22 +6,25 @@
 //! [`Fault`], which the program catches. Kernel: struct elevator_mq_ops in block/elevator.h (6.1,
 //! 6.12).
 
-use crate::library::{Call, Config, Io, Library, Limits, NONE, Op as Entry, Queue};
+use crate::flags::{ioprio, opf};
+use crate::library::{
+    Call, Config, HCTXS_MAX, Io, Library, Limits, NONE, Op as Entry, Queue, RANGES_MAX,
+};
 use blkmq::elevator::{
-    After, BioMerge, Charge, CustomScheduler, DispatchTime, ElevatorLock, InsertAt, Insertion,
-    LEVELS, Now, QueueShape, Scheduler, SchedulerInfo, SchedulerKind, StoreError, TimerAsk, Value,
-    Wanted,
+    After, BioMerge, CalledOn, Charge, CustomScheduler, DispatchTime, ElevatorLock, InsertAt,
+    Insertion, LEVELS, Now, QueueShape, Scheduler, SchedulerInfo, SchedulerKind, StoreError,
+    Submitters, TimerAsk, Value, Wanted,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::{Merging, Side, attach, merges_ranges, try_request_merge};
 use blkmq::queue::QueueSettings;
 use blkmq::request::{
-    BioId, IoClass, IoContextId, IoPrio, Op, OpFlags, Place, RequestId, RequestPool, Sector,
-    Sectors, Touch,
+    BioId, CpuId, HctxId, IoContextId, Place, Request, RequestId, RequestPool, Sector, Sectors,
+    Touch,
 };
 use blkmq::rules::NoMerges;
 use blkmq::time::Duration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::hash::Hasher;
@@ -64,7 +67,23 @@ pub struct Policy {
     timer: Option<TimerAsk>,
     /// Costs of the calls since they were asked for.
     charge: Charge,
+    shape: QueueShape,
+    called_on: CalledOn,
+    /// Hctxs that the last hook wants run.
+    runs: VecDeque<HctxId>,
+    /// Trace events of the scheduler since the state was shown.
+    events: Mutex<String>,
+    submitters: Submitters,
+    /// Messages are collected.
+    logs: bool,
+    log: String,
 }
+
+/// Ticks of a kernel's jiffies when the clock is 0, for a scheduler that compares them with fields
+/// that nobody has set: jiffies begin five minutes below 2^32.
+const JIFFIES: u64 = 1 << 32;
+/// Tasks that submit although nobody has named them.
+const TASKS: u32 = 1024;
 
 /// Slots that a queue has room for; memory is taken when they are used.
 const REQUESTS: u32 = 1 << 16;
@@ -80,30 +99,43 @@ impl Policy {
             nr_requests: 256,
             hctxs: 1,
             cpus: 1,
-            tasks: 1,
+            tasks: TASKS,
+            groups: 1,
             rotational: 0,
             bytes: 8 << 20,
+            nr_ctx: [1; HCTXS_MAX],
+            ranges: 0,
+            range: [[0; 2]; RANGES_MAX],
         };
-        Policy::with(library, known.unwrap_or(&PLAIN), config)
+        let info = known.map_or(&PLAIN, of_one_lock);
+        Policy::with(library, info, &config, QueueShape::one())
     }
 
     fn with(
         library: &Arc<Library>,
         info: &'static SchedulerInfo,
-        config: Config,
+        config: &Config,
+        shape: QueueShape,
     ) -> Result<Policy, Fault> {
-        let queue = Queue::new(library, &config);
+        let queue = Queue::new(library, config);
         let queue = queue.map_err(|text| fault(library, "init_sched", &text))?;
         Ok(Policy {
             library: Arc::clone(library),
             info,
-            config,
+            config: *config,
             stored: Vec::new(),
             queue: Mutex::new(queue),
             limits: Limits::default(),
             finished: [0; LEVELS],
             timer: None,
             charge: Charge::default(),
+            shape,
+            called_on: CalledOn::default(),
+            runs: VecDeque::new(),
+            events: Mutex::default(),
+            submitters: Submitters::default(),
+            logs: false,
+            log: String::new(),
         })
     }
 
@@ -125,18 +157,32 @@ impl Policy {
 
     /// A call, at a time.
     fn call(&self, call: &mut Call, name: &str, now: Now) {
-        call.ticks = now.tick.0;
-        call.locked_ticks = call.locked_ticks.max(now.tick.0);
-        call.ktime_ns = now.time.0;
-        let done = self.queue().call(call);
+        self.set_clock(call, now);
+        call.cpu = u32::from(self.called_on.cpu.0);
+        let mut queue = self.queue();
+        let done = queue.call(call);
+        let events = queue.text(call);
+        drop(queue);
+        *self.events.lock().unwrap_or_else(PoisonError::into_inner) += &events;
         if let Err(text) = done {
             self.fail(name, &text);
         }
     }
 
-    /// The same, and what it asked for.
+    fn set_clock(&self, call: &mut Call, now: Now) {
+        let base = if self.info.reads_clock { JIFFIES } else { 0 };
+        call.ticks = base + now.tick.0;
+        call.locked_ticks = base + call.locked_ticks.max(now.tick.0);
+        call.ktime_ns = now.time.0;
+    }
+
+    /// The same of a call that changes the scheduler, and what it asked for.
     fn change(&mut self, call: &mut Call, name: &str, now: Now) -> After {
+        if self.info.reads_clock {
+            call.clock = if now.kept { 1 } else { 2 };
+        }
         self.call(call, name, now);
+        self.take_messages(call);
         let timer = call.timer as u8;
         match call.timer_asked {
             0 => {}
@@ -146,17 +192,77 @@ impl Policy {
             }
             _ => self.timer = Some(TimerAsk::Cancel { timer }),
         }
-        match call.run {
-            0 => After::Nothing,
+        self.runs = call
+            .runs()
+            .iter()
+            .map(|&hctx| HctxId(hctx as u16))
+            .collect();
+        match (call.run, self.runs.is_empty()) {
+            (0, true) => After::Nothing,
+            (0, false) => After::RunHctxs,
             _ => After::RunQueues,
         }
     }
 
+    fn take_messages(&mut self, call: &Call) {
+        if self.logs {
+            let messages = self.queue().messages(call);
+            self.log.push_str(&messages);
+        }
+    }
+
     /// A hook for one request.
-    fn hook(&mut self, entry: Entry, name: &str, rq: RequestId, now: Now) -> After {
+    fn hook(
+        &mut self,
+        (entry, name): (Entry, &str),
+        pool: &mut RequestPool,
+        rq: RequestId,
+        now: Now,
+    ) -> After {
         let mut call = Call::new(entry);
         call.rq = rq.0;
-        self.change(&mut call, name, now)
+        call.number = u32::from(is_new(&pool[rq]));
+        call.io = self.io(&pool[rq]);
+        let after = self.change(&mut call, name, now);
+        pool[rq].elv_priv[1] = KNOWN;
+        after
+    }
+
+    /// A request as C sees it.
+    fn io(&self, request: &Request) -> Io {
+        Io {
+            sector: request.sector.0,
+            bytes: request.sectors.0 << 9,
+            opf: opf(request.op, request.flags),
+            ioprio: ioprio(request.ioprio),
+            segments: request.segments,
+            hctx: u32::from(request.hctx.0),
+            task: request.io_context.0,
+            group: NONE,
+            flush_seq: u32::from(request.flush_seq),
+            bare: u32::from(!request.use_sched),
+            ctx: u32::from(request.ctx.0),
+            index: self.index(request.ctx, request.hctx),
+            start_ns: request.start_time.0,
+            issue_ns: request.io_start_time.0,
+        }
+    }
+
+    /// The number of a CPU's ctx in an hctx (index_hw).
+    fn index(&self, cpu: CpuId, hctx: HctxId) -> u32 {
+        let cpus = self.shape.cpus_of.get(usize::from(hctx.0));
+        let at = cpus.and_then(|cpus| cpus.iter().position(|&other| other == cpu));
+        at.unwrap_or(0) as u32
+    }
+
+    /// Trace events of the scheduler since the last call of this.
+    pub(crate) fn take_events(&self) -> String {
+        core::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How many hctxs its queue has.
+    pub(crate) fn hctxs(&self) -> u32 {
+        self.config.hctxs
     }
 
     /// The cache lines that a call touched, at the price of the model's own.
@@ -236,15 +342,72 @@ impl Policy {
         self.finished = completed;
     }
 
+    /// C gets the groups, the root first, and the tasks.
+    fn name_submitters(&mut self, submitters: &Submitters) {
+        for group in submitters.groups.iter().skip(1) {
+            let mut call = Call::new(Entry::Group);
+            (call.group, call.weight) = (u32::from(group.parent), u32::from(group.weight));
+            let path = CString::new(group.path.as_str()).unwrap_or_default();
+            let done = self.queue().call_named(&mut call, &path, c"");
+            if let Err(text) = done {
+                self.fail("a new group", &text);
+            }
+        }
+        for (at, task) in submitters.tasks.iter().enumerate() {
+            let mut call = Call::new(Entry::Task);
+            call.io.task = at as u32;
+            call.pid = task.pid;
+            call.ioprio = u32::from(ioprio(task.ioprio));
+            call.nice = u32::from(ioprio(task.nice));
+            call.group = u32::from(task.group);
+            self.call(&mut call, "a new task", Now::default());
+        }
+        self.submitters = submitters.clone();
+    }
+
     /// The text of a file in sysfs or debugfs; none if there is no such file.
     pub(crate) fn file(&self, entry: Entry, name: &CStr) -> Option<String> {
+        self.file_of(0, entry, name)
+    }
+
+    /// The same of an hctx.
+    pub(crate) fn file_of(&self, hctx: u32, entry: Entry, name: &CStr) -> Option<String> {
         let mut call = Call::new(entry);
+        call.io.hctx = hctx;
         let done = self.queue().call_named(&mut call, name, c"");
         match done {
             Ok(text) => (call.found != 0).then_some(text),
             Err(text) => self.fail("show", &text),
         }
     }
+}
+
+/// Mark of a request that C has set up (`elv_priv[1]`).
+const KNOWN: u32 = 1;
+
+fn is_new(request: &Request) -> bool {
+    request.elv_priv == [0, 0]
+}
+
+/// Properties of a scheduler whose state blkmq has under several locks, and in tokens: in C all of
+/// it is under one lock, and C has the tokens.
+fn of_one_lock(info: &'static SchedulerInfo) -> &'static SchedulerInfo {
+    if info.locks.len() == 1 {
+        return info;
+    }
+    Box::leak(Box::new(SchedulerInfo {
+        locks: PLAIN.locks,
+        tokens: &[],
+        ..*info
+    }))
+}
+
+fn depth_call(wanted: Wanted) -> Call {
+    let mut call = Call::new(Entry::LimitDepth);
+    call.io.opf = opf(wanted.op, wanted.flags);
+    call.io.task = wanted.io_context.0;
+    (call.number, call.shift) = (wanted.map.nr_requests, wanted.map.shift);
+    call
 }
 
 fn fault(library: &Library, name: &str, text: &str) -> Fault {
@@ -254,41 +417,11 @@ fn fault(library: &Library, name: &str, text: &str) -> Fault {
     }
 }
 
-/// The operation and flags of cmd_flags, as `shim/block.h` numbers them.
-fn opf(op: Op, flags: OpFlags) -> u32 {
-    let op = match op {
-        Op::Read => 0,
-        Op::Write => 1,
-        Op::Flush => 2,
-        Op::Discard => 3,
-        Op::WriteZeroes => 9,
-    };
-    let flags = [
-        (flags.sync, 3),
-        (flags.meta, 4),
-        (flags.nomerge, 6),
-        (flags.fua, 9),
-        (flags.preflush, 10),
-        (flags.rahead, 11),
-        (flags.nowait, 13),
-        (flags.polled, 14),
-        (!flags.noidle, 7),
-    ];
-    let set = flags.iter().filter(|(set, _)| *set);
-    op | set.fold(0, |bits, (_, bit)| bits | 1 << (8 + bit))
-}
-
-fn ioprio(prio: IoPrio) -> u16 {
-    let class = match prio.class {
-        IoClass::None => 0,
-        IoClass::RealTime => 1,
-        IoClass::BestEffort => 2,
-        IoClass::Idle => 3,
-    };
-    class << 13 | u16::from(prio.level)
-}
-
 impl Scheduler for Policy {
+    fn called_on(&mut self, on: CalledOn) {
+        self.called_on = on;
+    }
+
     fn merge_bio(
         &mut self,
         pool: &mut RequestPool,
@@ -307,6 +440,9 @@ impl Scheduler for Policy {
             ioprio: ioprio(of.ioprio),
             segments: of.segments,
             task: of.io_context.0,
+            group: of.group.map_or(NONE, u32::from),
+            hctx: u32::from(self.called_on.hctx.0),
+            index: self.index(self.called_on.cpu, self.called_on.hctx),
             ..Io::default()
         };
         self.change(&mut call, "bio_merge", now);
@@ -349,24 +485,23 @@ impl Scheduler for Policy {
         self.follow_limits(merging);
         let mut call = Call::new(Entry::Insert);
         let request = &pool[rq];
+        let first = request.bio_first.and_then(|bio| pool.bio(bio).group);
         call.rq = rq.0;
         call.bio = request.bio_first.map_or(NONE, |bio| bio.0);
         call.at_head = u32::from(at == InsertAt::Head);
         // A request that comes back keeps what C has in it.
-        call.number = u32::from(request.elv_priv == [0, 0]);
-        call.io = Io {
-            sector: request.sector.0,
-            bytes: request.sectors.0 << 9,
-            opf: opf(request.op, request.flags),
-            ioprio: ioprio(request.ioprio),
-            segments: request.segments,
-            hctx: u32::from(request.hctx.0),
-            task: request.io_context.0,
-            flush_seq: u32::from(request.flush_seq),
-        };
+        call.number = u32::from(is_new(request));
+        call.io = self.io(request);
+        call.io.group = first.map_or(NONE, u32::from);
         self.change(&mut call, "insert_requests", now);
         self.charge(pool, &call);
-        pool[rq].elv_priv[0] = call.level;
+        // The end of a request is counted by level, or is a call.
+        let level = if self.info.hooks.finished {
+            0
+        } else {
+            call.level
+        };
+        pool[rq].elv_priv = [level, KNOWN];
         self.follow(pool, &call, merging);
         let mut absorbed = QueueList::new();
         for gone in call.gone() {
@@ -388,6 +523,7 @@ impl Scheduler for Policy {
         self.count_finished(completed, now.now());
         let mut call = Call::new(Entry::Dispatch);
         call.locked_ticks = now.locked.0;
+        call.io.hctx = u32::from(self.called_on.hctx.0);
         let entered = Now {
             tick: now.entered,
             ..now.now()
@@ -402,27 +538,46 @@ impl Scheduler for Policy {
             let text = format!("{} is not in the scheduler", pool[rq]);
             self.fail("dispatch_request", &text);
         }
-        pool[rq].started = true;
+        pool[rq].started |= call.started != 0;
         pool[rq].place = Place::Path;
         Some(rq)
     }
 
     fn has_work(&self) -> bool {
+        // Where all requests are of the queue, any hctx answers for all.
+        let hctxs = if self.info.single_queue {
+            1
+        } else {
+            self.config.hctxs
+        };
+        (0..hctxs).any(|hctx| self.has_work_of(HctxId(hctx as u16)))
+    }
+
+    fn has_work_of(&self, hctx: HctxId) -> bool {
         let mut call = Call::new(Entry::HasWork);
+        call.io.hctx = u32::from(hctx.0);
         self.call(&mut call, "has_work", Now::default());
         call.found != 0
     }
 
-    fn completed(&mut self, _pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
-        self.hook(Entry::Completed, "completed_request", rq, now)
+    fn prepare(&self, rq: &mut Request) {
+        rq.elv_priv = [0; 2];
     }
 
-    fn requeued(&mut self, _pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
-        self.hook(Entry::Requeue, "requeue_request", rq, now)
+    fn completed(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.hook((Entry::Completed, "completed_request"), pool, rq, now)
     }
 
-    fn finished(&mut self, _pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
-        self.hook(Entry::Finish, "finish_request", rq, now)
+    fn requeued(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.hook((Entry::Requeue, "requeue_request"), pool, rq, now)
+    }
+
+    fn finished(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.hook((Entry::Finish, "finish_request"), pool, rq, now)
+    }
+
+    fn take_run_of(&mut self) -> Option<HctxId> {
+        self.runs.pop_front()
     }
 
     fn exits(&mut self, _pool: &mut RequestPool, io_context: IoContextId, now: Now) -> After {
@@ -441,19 +596,26 @@ impl Scheduler for Policy {
         self.timer.take()
     }
 
+    fn limits_under_lock(&self, _wanted: Wanted) -> bool {
+        self.info.logs
+    }
+
     fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
-        let mut call = Call::new(Entry::LimitDepth);
-        call.io.opf = opf(wanted.op, wanted.flags);
-        call.io.task = wanted.io_context.0;
-        (call.number, call.shift) = (wanted.map.nr_requests, wanted.map.shift);
+        let mut call = depth_call(wanted);
         self.call(&mut call, "limit_depth", Now::default());
+        (call.found != 0).then_some(call.result)
+    }
+
+    fn limit_depth_locked(&mut self, wanted: Wanted, now: Now) -> Option<u32> {
+        let mut call = depth_call(wanted);
+        self.change(&mut call, "limit_depth", now);
         (call.found != 0).then_some(call.result)
     }
 
     fn depth_updated(&mut self, old: u32) {
         let mut call = Call::new(Entry::DepthUpdated);
         call.number = old;
-        self.change(&mut call, "depth_updated", Now::default());
+        self.call(&mut call, "depth_updated", Now::default());
     }
 
     fn store(&mut self, name: &str, text: &str, now: Now) -> Result<(), StoreError> {
@@ -467,11 +629,13 @@ impl Scheduler for Policy {
             return Err(unknown());
         };
         let mut call = Call::new(Entry::Store);
-        (call.ticks, call.locked_ticks, call.ktime_ns) = (now.tick.0, now.tick.0, now.time.0);
+        self.set_clock(&mut call, now);
+        call.clock = 2 * u32::from(self.info.reads_clock);
         let done = self.queue().call_named(&mut call, &file, &value);
         if let Err(text) = done {
             self.fail("store", &text);
         }
+        self.take_messages(&call);
         if call.found == 0 {
             return Err(unknown());
         }
@@ -498,7 +662,12 @@ impl Scheduler for Policy {
     fn rotates(&mut self, rotational: bool) {
         let mut call = Call::new(Entry::Rotates);
         call.number = u32::from(rotational);
-        self.change(&mut call, "queue/rotational", Now::default());
+        self.call(&mut call, "queue/rotational", Now::default());
+    }
+
+    fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
+        self.log.lines().for_each(each);
+        self.log.clear();
     }
 
     fn take_charge(&mut self) -> Charge {
@@ -516,6 +685,15 @@ impl Scheduler for Policy {
     fn force_resize(&mut self, pool: &mut RequestPool, rq: RequestId, _: Sector, _: Sectors) {
         self.force_remove(pool, rq);
     }
+}
+
+/// Sectors of each actuator.
+fn ranges_of(queue: &QueueSettings) -> [[u64; 2]; RANGES_MAX] {
+    let mut of_c = [[0; 2]; RANGES_MAX];
+    for (to, range) in of_c.iter_mut().zip(&queue.access_ranges) {
+        *to = [range.start, range.end - range.start];
+    }
+    of_c
 }
 
 /// A name that lives as long as the program, as those of built-in schedulers do.
@@ -536,29 +714,49 @@ impl CustomScheduler for Policy {
     }
 
     fn begin(&mut self, queue: &QueueSettings, shape: &QueueShape) {
+        let mut nr_ctx = [0; HCTXS_MAX];
+        for (count, &ctxs) in nr_ctx.iter_mut().zip(&shape.ctxs) {
+            *count = ctxs as u32;
+        }
         let config = Config {
             nr_requests: queue.nr_requests,
             hctxs: shape.ctxs.len() as u32,
             cpus: shape.cpus as u32,
-            tasks: queue.submitters.tasks.len().max(1) as u32,
+            tasks: queue.submitters.tasks.len() as u32 + TASKS,
+            groups: queue.submitters.groups.len() as u32,
             rotational: u32::from(queue.rotational_when_chosen),
+            nr_ctx,
+            ranges: queue.access_ranges.len() as u32,
+            range: ranges_of(queue),
             ..self.config
         };
-        let mut again = match Policy::with(&self.library, self.info, config) {
+        let mut again = match Policy::with(&self.library, self.info, &config, shape.clone()) {
             Ok(again) => again,
             Err(fault) => std::panic::resume_unwind(Box::new(fault)),
         };
+        again.name_submitters(&queue.submitters);
+        again.logs = queue.log && self.info.logs;
+        if again.logs {
+            again.queue().listen();
+        }
         for (name, text) in &self.stored {
             // It took them before.
             let _ = again.store(name, text, Now::default());
         }
+        // The one that the queue does not get, idle: as in a switch of schedulers.
+        self.call(&mut Call::new(Entry::Exit), "exit_sched", Now::default());
         *self = again;
     }
 
     /// As it was before the first request: the program that has requests in it does not copy it.
     fn copy(&self) -> Box<dyn CustomScheduler> {
-        let again = Policy::with(&self.library, self.info, self.config);
+        let again = Policy::with(&self.library, self.info, &self.config, self.shape.clone());
         let mut again = again.unwrap_or_else(|fault| std::panic::resume_unwind(Box::new(fault)));
+        again.name_submitters(&self.submitters);
+        again.logs = self.logs;
+        if again.logs {
+            again.queue().listen();
+        }
         for (name, text) in &self.stored {
             let _ = again.store(name, text, Now::default());
         }

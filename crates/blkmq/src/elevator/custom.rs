@@ -12,13 +12,15 @@ use super::attribute::{StoreError, Value};
 use super::hook::{After, TimerAsk};
 use super::info::SchedulerInfo;
 use super::scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
+    BioMerge, CalledOn, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
 use super::shape::QueueShape;
 use crate::env::Reading;
 use crate::merge::Merging;
 use crate::queue::QueueSettings;
-use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};
+use crate::request::{
+    BioId, HctxId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors,
+};
 use crate::time::SimTime;
 
 /// Further methods of a program's own scheduler.
@@ -122,6 +124,7 @@ macro_rules! forward {
 
 forward! {
     mut {
+        fn called_on(on: CalledOn);
         fn merge_bio(pool: &mut RequestPool, bio: BioId, now: Now, merging: Merging<'_>)
             -> BioMerge;
         fn insert(
@@ -141,6 +144,7 @@ forward! {
         fn completed(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
         fn requeued(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
         fn finished(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
+        fn take_run_of() -> Option<HctxId>;
         fn exits(pool: &mut RequestPool, io_context: IoContextId, now: Now) -> After;
         fn timer(pool: &mut RequestPool, timer: u8, now: Now) -> After;
         fn take_timer() -> Option<TimerAsk>;
@@ -158,6 +162,7 @@ forward! {
     }
     ref {
         fn has_work() -> bool;
+        fn has_work_of(hctx: HctxId) -> bool;
         fn prepare(rq: &mut Request);
         fn limit_depth(wanted: Wanted) -> Option<u32>;
         fn limits_under_lock(wanted: Wanted) -> bool;

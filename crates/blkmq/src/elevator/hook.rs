@@ -39,6 +39,9 @@ pub enum After {
     Nothing,
     /// There may be something to dispatch now: blk_mq_run_hw_queues(), left to kblockd.
     RunQueues,
+    /// Some hctxs have left a wait queue, and are run if they have work: those that
+    /// [`Scheduler::take_run_of`](super::Scheduler::take_run_of) names.
+    RunHctxs,
     /// The token of the request is put (rq_clear_domain_token()): only by `requeued` and
     /// `finished`.
     PutToken(Token),

@@ -111,6 +111,12 @@ impl<P: Scheduler + 'static> Locked<P> {
         now
     }
 
+    /// Some of the work is this hctx's, of a scheduler that has requests of each.
+    #[inline]
+    fn is_of(&self, hctx: HctxId) -> bool {
+        self.info.single_queue || self.policy.inspect(|policy| policy.has_work_of(hctx))
+    }
+
     /// Keeps the word that has_work reads equal to the policy's lists. Under the lock. The caller
     /// sets the timer.
     pub(crate) fn note_work(&self, cpu: &mut Cpu) -> Option<TimerAsk> {
@@ -157,23 +163,23 @@ impl<P: Scheduler + 'static> Ops for Locked<P> {
 
     /// List heads, read without the lock.
     #[inline]
-    fn sees_work(&self, _hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
+    fn sees_work(&self, hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
         match place.checked_sub(1) {
             None => {
                 self.policy.glance(cpu);
-                self.work.test(cpu)
+                self.work.test(cpu) && self.is_of(hctx)
             }
             Some(place) => self.series().sees_work(place, cpu),
         }
     }
 
     /// Only the word.
-    fn seems_to_have_work(&self, _hctx: HctxId, cpu: &mut Cpu) -> bool {
-        self.work.test(cpu)
+    fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
+        self.work.test(cpu) && self.is_of(hctx)
     }
 
-    fn has_queued(&self, _hctx: HctxId) -> bool {
-        self.work.peek()
+    fn has_queued(&self, hctx: HctxId) -> bool {
+        self.work.peek() && self.is_of(hctx)
     }
 
     fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
@@ -296,8 +302,14 @@ impl<P: Scheduler + 'static> Ops for Locked<P> {
         self.policy.held(cx.cpu).wants_token(&pool, refused)
     }
 
-    fn pick(&self, cx: &mut Cx<'_>, entered: Jiffies, token: Option<Token>) -> Option<RequestId> {
-        self.dispatch_section(cx, entered, token)
+    fn pick(
+        &self,
+        cx: &mut Cx<'_>,
+        hctx: HctxId,
+        entered: Jiffies,
+        token: Option<Token>,
+    ) -> Option<RequestId> {
+        self.dispatch_section(cx, hctx, entered, token)
     }
 
     fn insert_list(
@@ -311,11 +323,15 @@ impl<P: Scheduler + 'static> Ops for Locked<P> {
     }
 
     fn merge(&self, cx: &mut Cx<'_>, bio: BioId) -> Merged {
-        self.merge_section(cx.q, bio, cx.cpu)
+        self.merge_section(cx, bio)
     }
 
     fn hook(&self, cx: &mut Cx<'_>, hook: Hook) -> After {
         self.hook_section(cx.q, hook, cx.cpu)
+    }
+
+    fn take_run_of(&self) -> Option<HctxId> {
+        self.policy.adjust(Scheduler::take_run_of)
     }
 
     fn limit_depth_locked(&self, q: &RequestQueue, wanted: Wanted, cpu: &mut Cpu) -> Option<u32> {

@@ -17,7 +17,8 @@ use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::request::{
-    BioId, IoContextId, Op, OpFlags, Request, RequestId, RequestPool, Sector, Sectors,
+    BioId, CpuId, HctxId, IoContextId, Op, OpFlags, Request, RequestId, RequestPool, Sector,
+    Sectors,
 };
 use crate::time::{Jiffies, SimTime};
 
@@ -146,6 +147,25 @@ impl Now {
     }
 }
 
+/// Where a call comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct CalledOn {
+    /// The CPU that runs it.
+    pub cpu: CpuId,
+    /// The hctx that is dispatched, or that a bio would go to; 0 in hooks.
+    pub hctx: HctxId,
+}
+
+impl CalledOn {
+    /// A call that is of no hctx.
+    pub(super) fn by(cpu: CpuId) -> CalledOn {
+        CalledOn {
+            cpu,
+            ..CalledOn::default()
+        }
+    }
+}
+
 /// Size of a scheduler-tag map, for [`Scheduler::limit_depth`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TagMapSize {
@@ -205,6 +225,10 @@ pub enum Override {
 
 /// A scheduler with one lock.
 pub trait Scheduler: Any + Debug {
+    /// Called before `merge_bio`, `insert`, `dispatch` and hooks, for a scheduler that has state of
+    /// CPUs or hctxs. Default: nothing.
+    fn called_on(&mut self, _on: CalledOn) {}
+
     /// Tries to make `bio` part of a request that is queued (bio_merge). Default: merges nothing.
     fn merge_bio(
         &mut self,
@@ -262,6 +286,13 @@ pub trait Scheduler: Any + Debug {
 
     /// True if a request is queued, startable or not.
     fn has_work(&self) -> bool;
+
+    /// The same of an hctx: asked of schedulers that have requests of each
+    /// ([`SchedulerInfo::single_queue`](super::SchedulerInfo::single_queue) is not set). Default:
+    /// as of all.
+    fn has_work_of(&self, _hctx: HctxId) -> bool {
+        self.has_work()
+    }
 
     /// A request is set up for a bio (prepare_request), without the lock: only `elv_priv` changes.
     /// Called if [`Hooks`](super::Hooks) has it, as are the next four. Default: nothing.
@@ -331,6 +362,12 @@ pub trait Scheduler: Any + Debug {
     /// Default: nothing.
     fn finished(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) -> After {
         After::Nothing
+    }
+
+    /// After a hook that returned [`After::RunHctxs`]: the next hctx to be run, each once (a call
+    /// of blk_mq_run_hw_queue() by a wake function). Default: none.
+    fn take_run_of(&mut self) -> Option<HctxId> {
+        None
     }
 
     /// The last task of an I/O context has exited (exit_icq). Default: nothing.

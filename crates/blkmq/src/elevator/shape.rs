@@ -1,6 +1,8 @@
 //! The CPUs and hctxs of the queue that a scheduler is created for, for schedulers with state for
 //! each of them.
 
+use crate::request::CpuId;
+
 /// CPUs and hctxs of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueShape {
@@ -8,6 +10,8 @@ pub struct QueueShape {
     pub cpus: usize,
     /// Number of ctxs of each hctx (nr_ctx).
     pub ctxs: Vec<usize>,
+    /// The CPU of each of them.
+    pub cpus_of: Vec<Vec<CpuId>>,
 }
 
 impl QueueShape {
@@ -15,6 +19,7 @@ impl QueueShape {
         QueueShape {
             cpus: 1,
             ctxs: vec![1],
+            cpus_of: vec![vec![CpuId(0)]],
         }
     }
 }

@@ -282,7 +282,7 @@ ops! {
     }
 
     /// The next request, with this token.
-    pub(crate) fn pick(cx: &mut Cx<'_>, entered: Jiffies, token: Option<Token>)
+    pub(crate) fn pick(cx: &mut Cx<'_>, hctx: HctxId, entered: Jiffies, token: Option<Token>)
         -> Option<RequestId>
     {
         of_one_lock()
@@ -307,6 +307,11 @@ ops! {
     /// A hook, up to the release of the lock.
     pub(crate) fn hook(cx: &mut Cx<'_>, hook: Hook) -> After {
         of_one_lock()
+    }
+
+    /// After a hook: the next hctx that it wants run.
+    pub(crate) fn take_run_of() -> Option<HctxId> {
+        None
     }
 
     /// limit_depth() where it takes the lock, up to the release.

@@ -4,6 +4,8 @@
 //! caller: a hook costs the same wherever it is called. Kernel: blk_mq_run_hw_queues() (6.1.192,
 //! 6.12.117).
 
+use super::run::wake;
+use super::sbitmap::Woken;
 use crate::call::{Call, Hook, RunHow};
 use crate::elevator::{self, After};
 use crate::request::HctxId;
@@ -37,6 +39,14 @@ pub fn call_hook(cx: &mut Cx<'_>, hook: Hook) {
                     owner
                 }
             );
+        }
+        After::RunHctxs => {
+            at!(Ran);
+            while let Some(hctx) = cx.q.elevator.take_run_of() {
+                if wake(cx.q, hctx, cx.cpu) == Woken::Dequeued {
+                    cx.kick(hctx, Duration::ZERO);
+                }
+            }
         }
         After::RunQueues if cx.q.single.is_some() => {
             at!(Ran);

@@ -2,6 +2,7 @@
 //!
 //! Data of a map: `crate::sbitmap`. Kernel: lib/sbitmap.c (6.1.192, 6.12.117).
 
+pub(super) mod alone;
 #[macro_use]
 mod countdown;
 mod get;

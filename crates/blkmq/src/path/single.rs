@@ -244,6 +244,7 @@ impl SqQueue<'_> {
         match after {
             After::Nothing => {}
             After::RunQueues => self.kick(cpu),
+            After::RunHctxs => unreachable!("a single-queue path has no hctx to wake"),
             After::PutToken(token) => panic!("{token:?} of a single-queue scheduler"),
         }
     }

@@ -34,7 +34,7 @@
 //! labels on | off                     print every label
 //! probes on | off                     print the scheduler's probe events
 //! show places | pending | restart | line | busy | map | budgets | completed | scheduler | timer
-//!      | tokens | work
+//!      | tokens | token_maps | work
 //! ```
 //!
 //! A REQUEST is `OP SECTOR+SECTORS [preflush] [fua] [sync] [nowait] [nomerge] [pages]`: with
@@ -44,7 +44,7 @@ mod clock;
 mod machine;
 
 use super::World;
-use blkmq::elevator::{Elevator, SchedulerKind};
+use blkmq::elevator::{Elevator, SchedulerKind, SchedulerSettings};
 use blkmq::env::{Answer, Count, Cpu};
 use blkmq::list::QueueList;
 use blkmq::path::{
@@ -138,15 +138,20 @@ impl World for Layer {
 impl Layer {
     /// `layer NAME=VALUE ...`.
     pub(crate) fn create(line: &str) -> Result<Box<dyn World>, String> {
+        Ok(Box::new(Layer::with(line, None)?))
+    }
+
+    /// The same with another scheduler than the line says.
+    pub(crate) fn with(line: &str, instead: Option<&SchedulerSettings>) -> Result<Layer, String> {
         let mut values = Values::default();
         for pair in line.split_whitespace().skip(1) {
             values.set(pair)?;
         }
-        let sets = vec![vec![values.config()]; values.queues];
+        let sets = vec![vec![values.config(instead)]; values.queues];
         let mut machine = Machine::new(BlkMq::with_sets(&sets, &mut || 0), values.cpus);
         machine.rest.budgets = values.budget;
         let only = "all".to_owned();
-        Ok(Box::new(Layer { machine, only }))
+        Ok(Layer { machine, only })
     }
 
     fn bios(&mut self, list: &str, cpu: usize) -> Result<(), String> {
@@ -284,7 +289,9 @@ impl Layer {
                 let completed = dd.completed.each_ref().map(Count::peek);
                 Ok(vec![format!("completed {completed:?}")])
             }
-            "scheduler" | "timer" | "tokens" | "work" => Ok(self.show_scheduler(what)),
+            "scheduler" | "timer" | "tokens" | "token_maps" | "work" => {
+                Ok(self.show_scheduler(what))
+            }
             "map" => Ok(vec![format!("{:?}", self.machine.mq.sets[0].map[0])]),
             "places" => {
                 let live = q.with_pool(|pool| {
@@ -430,7 +437,7 @@ impl Values {
         Ok(())
     }
 
-    fn config(&self) -> QueueConfig {
+    fn config(&self, instead: Option<&SchedulerSettings>) -> QueueConfig {
         let scheduled = self.scheduler != SchedulerKind::None;
         let nr_requests = if scheduled {
             self.nr_requests
@@ -438,13 +445,17 @@ impl Values {
             self.tags
         };
         let first = self.first.unwrap_or(nr_requests);
-        let mut elevator = self.scheduler.defaults(HZ, first);
+        let mut elevator = match instead {
+            Some(instead) => instead.clone(),
+            None => self.scheduler.defaults(HZ, first),
+        };
         for (name, value) in &self.attributes {
             elevator.store(name, value).expect("a value that it takes");
         }
         QueueConfig {
             settings: QueueSettings {
                 nr_requests_first: first,
+                scheduler: elevator.kind(),
                 ..self.settings(nr_requests)
             },
             tags: TagSetConfig {

@@ -4,7 +4,7 @@
 //! file creates the world that the others act on; the same word later begins a new one. Not here:
 //! the effect of a command; that is a [`World`], one file for each kind of script.
 
-mod layer;
+pub(crate) mod layer;
 mod multipath;
 pub(crate) mod policy;
 

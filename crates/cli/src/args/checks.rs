@@ -138,7 +138,7 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = DIFFERENTIAL_CODES)]
 pub(crate) struct DifferentialArgs {
-    /// mq-deadline or another scheduler of the tree, or a C file
+    /// mq-deadline or another scheduler of the tree, a C file, sbitmap or rbtree
     pub(crate) scheduler: String,
     /// The kernel tree: a directory with Makefile, block, include and lib
     #[arg(long, value_name = "DIR")]
@@ -153,7 +153,7 @@ pub(crate) struct DifferentialArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) scripts: usize,
     /// Ticks a second, for which the C is compiled
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 250)]
     pub(crate) hz: u32,
     /// Seed of the commands
     #[arg(long, default_value_t = 1)]

@@ -1,34 +1,10 @@
 //! Random commands of a script, chosen so that they meet: addresses close to those in use, requests
 //! that the device has, clocks that pass expiries.
 
+use super::Commands;
+use super::dice::Dice;
 use blkmq::elevator::Value;
 use std::fmt::Write;
-
-/// A source of numbers, the same for a seed on every machine (SplitMix64).
-#[derive(Clone, Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    fn of<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
-        all[self.below(all.len() as u64) as usize]
-    }
-}
 
 /// What is known of the queue of the script so far.
 #[derive(Clone, Debug)]
@@ -46,7 +22,12 @@ pub(super) struct Generator {
     /// Sectors that new ranges come from.
     span: u64,
     prios: bool,
+    /// Random commands that are left.
+    left: u64,
 }
+
+/// Random commands of a script.
+const LENGTH: u64 = 120;
 
 /// Submissions, dispatches, ends, clock, settings, questions.
 const KINDS: usize = 6;
@@ -66,63 +47,8 @@ impl Generator {
             weights: [1; KINDS],
             span: 1,
             prios: false,
+            left: 0,
         }
-    }
-
-    /// The first command of a new script; values of `rules=` and `hz=` are the sides' own.
-    pub(super) fn begin(&mut self) -> Vec<String> {
-        self.recent.clear();
-        self.in_device.clear();
-        let dice = &mut self.dice;
-        self.weights = [
-            dice.below(12) + 3,
-            dice.below(12) + 2,
-            dice.below(8) + 1,
-            dice.below(4) + 1,
-            dice.below(2),
-            dice.below(2) + 1,
-        ];
-        self.span = 1 << (6 + dice.below(14));
-        self.prios = dice.one_in(2);
-        let nr_requests = dice.of(&["64", "8", "3", "256"]);
-        let mut line = format!(
-            "queue scheduler={} rules= hz= nr_requests={nr_requests}",
-            self.scheduler
-        );
-        for _ in 0..self.dice.below(4) {
-            if let Some(pair) = self.setting() {
-                let _ = write!(line, " {pair}");
-            }
-        }
-        vec![line]
-    }
-
-    /// `NAME=VALUE` of an attribute, a limit or nomerges.
-    fn setting(&mut self) -> Option<String> {
-        let dice = &mut self.dice;
-        if dice.one_in(4) {
-            let limits: [(&str, &[&str]); 5] = [
-                ("max_sectors", &["16", "64", "2560"]),
-                ("max_segments", &["2", "5", "128"]),
-                ("chunk_sectors", &["0", "32"]),
-                ("max_discard_segments", &["1", "4", "256"]),
-                ("nomerges", &["0", "0", "1", "2"]),
-            ];
-            let (name, values) = limits[dice.below(5) as usize];
-            return Some(format!("{name}={}", dice.of(values)));
-        }
-        let count = self.attributes.len() as u64;
-        let (name, default) = *self.attributes.get(dice.below(count.max(1)) as usize)?;
-        let value = match dice.below(8) {
-            0 | 1 => 0,
-            2 => 1,
-            3 => 2,
-            4 => default / 8,
-            5 => default / 2,
-            6 => default,
-            _ => 2 * default,
-        };
-        Some(format!("{name}={value}"))
     }
 
     /// `OP SECTOR+SECTORS [PROPERTY]...`.
@@ -180,43 +106,6 @@ impl Generator {
         text
     }
 
-    pub(super) fn command(&mut self) -> String {
-        let total: u64 = self.weights.iter().sum();
-        let mut left = self.dice.below(total);
-        let mut kind = 0;
-        while left >= self.weights[kind] {
-            left -= self.weights[kind];
-            kind += 1;
-        }
-        match kind {
-            0 => self.submission(),
-            1 => match self.dice.below(8) {
-                0 => format!("dispatch {}", 2 + self.dice.below(6)),
-                1 => format!("dispatch waited={}ms", self.dice.below(50)),
-                _ => "dispatch".to_owned(),
-            },
-            2 => self.end(),
-            3 => match self.dice.below(6) {
-                0 => format!("tick {}ms", 100 + self.dice.below(12_000)),
-                1 | 2 => format!("tick {}ms", 1 + self.dice.below(20)),
-                _ => format!("wait {}us", self.dice.below(3000)),
-            },
-            4 => match self.setting() {
-                Some(pair) => format!("set {pair}"),
-                None => "has_work".to_owned(),
-            },
-            _ => match self.dice.below(6) {
-                0 => format!("nr_requests {}", 4 + self.dice.below(200)),
-                1 => "has_work".to_owned(),
-                2 if !self.attributes.is_empty() => {
-                    let at = self.dice.below(self.attributes.len() as u64);
-                    format!("show {}", self.attributes[at as usize].0)
-                }
-                _ => format!("depth {}", self.request()),
-            },
-        }
-    }
-
     fn submission(&mut self) -> String {
         let request = self.request();
         match self.dice.below(12) {
@@ -245,9 +134,59 @@ impl Generator {
             false => format!("complete {name}"),
         }
     }
+}
 
-    /// Takes in what the last command printed.
-    pub(super) fn learn(&mut self, printed: &[String]) {
+impl Commands for Generator {
+    fn begin(&mut self) -> Vec<String> {
+        self.recent.clear();
+        self.in_device.clear();
+        self.left = LENGTH;
+        let dice = &mut self.dice;
+        self.weights = [
+            dice.below(12) + 3,
+            dice.below(12) + 2,
+            dice.below(8) + 1,
+            dice.below(4) + 1,
+            dice.below(2),
+            dice.below(2) + 1,
+        ];
+        self.span = 1 << (6 + dice.below(14));
+        self.prios = dice.one_in(2);
+        vec![first_line(&self.scheduler, &self.attributes, dice)]
+    }
+
+    fn command(&mut self) -> Option<String> {
+        self.left = self.left.checked_sub(1)?;
+        Some(match self.dice.weighted(&self.weights) {
+            0 => self.submission(),
+            1 => match self.dice.below(8) {
+                0 => format!("dispatch {}", 2 + self.dice.below(6)),
+                1 => format!("dispatch waited={}ms", self.dice.below(50)),
+                _ => "dispatch".to_owned(),
+            },
+            2 => self.end(),
+            3 => match self.dice.below(6) {
+                0 => format!("tick {}ms", 100 + self.dice.below(12_000)),
+                1 | 2 => format!("tick {}ms", 1 + self.dice.below(20)),
+                _ => format!("wait {}us", self.dice.below(3000)),
+            },
+            4 => match setting(&self.attributes, &mut self.dice) {
+                Some(pair) => format!("set {pair}"),
+                None => "has_work".to_owned(),
+            },
+            _ => match self.dice.below(6) {
+                0 => format!("nr_requests {}", 4 + self.dice.below(200)),
+                1 => "has_work".to_owned(),
+                2 if !self.attributes.is_empty() => {
+                    let at = self.dice.below(self.attributes.len() as u64);
+                    format!("show {}", self.attributes[at as usize].0)
+                }
+                _ => format!("depth {}", self.request()),
+            },
+        })
+    }
+
+    fn learn(&mut self, _command: &str, printed: &[String]) {
         for line in printed {
             if let Some(name) = line.strip_prefix("D ") {
                 let name = name.split("    ").next().unwrap_or(name);
@@ -255,4 +194,47 @@ impl Generator {
             }
         }
     }
+}
+
+/// The first command of a script; values of `rules=` and `hz=` are the sides' own.
+pub(super) fn first_line(
+    scheduler: &str,
+    attributes: &[(&'static str, Value)],
+    dice: &mut Dice,
+) -> String {
+    let nr_requests = dice.of(&["64", "8", "3", "256"]);
+    let mut line = format!("queue scheduler={scheduler} rules= hz= nr_requests={nr_requests}");
+    for _ in 0..dice.below(4) {
+        if let Some(pair) = setting(attributes, dice) {
+            let _ = write!(line, " {pair}");
+        }
+    }
+    line
+}
+
+/// `NAME=VALUE` of an attribute, a limit or nomerges.
+pub(super) fn setting(attributes: &[(&'static str, Value)], dice: &mut Dice) -> Option<String> {
+    if dice.one_in(4) {
+        let limits: [(&str, &[&str]); 5] = [
+            ("max_sectors", &["16", "64", "2560"]),
+            ("max_segments", &["2", "5", "128"]),
+            ("chunk_sectors", &["0", "32"]),
+            ("max_discard_segments", &["1", "4", "256"]),
+            ("nomerges", &["0", "0", "1", "2"]),
+        ];
+        let (name, values) = limits[dice.below(5) as usize];
+        return Some(format!("{name}={}", dice.of(values)));
+    }
+    let count = attributes.len() as u64;
+    let (name, default) = *attributes.get(dice.below(count.max(1)) as usize)?;
+    let value = match dice.below(8) {
+        0 | 1 => 0,
+        2 => 1,
+        3 => 2,
+        4 => default / 8,
+        5 => default / 2,
+        6 => default,
+        _ => 2 * default,
+    };
+    Some(format!("{name}={value}"))
 }

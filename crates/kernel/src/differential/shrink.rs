@@ -21,11 +21,12 @@ pub(super) fn shrink(mut script: Vec<String>, differs: impl Fn(&[String]) -> boo
             part /= 2;
         }
     }
-    words(script, differs)
+    let script = words(script, &differs);
+    numbers(script, &differs)
 }
 
 /// Leaves out single words: properties of requests, settings of the queue.
-fn words(mut script: Vec<String>, differs: impl Fn(&[String]) -> bool) -> Vec<String> {
+fn words(mut script: Vec<String>, differs: &impl Fn(&[String]) -> bool) -> Vec<String> {
     for at in 0..script.len() {
         let mut word = 1;
         while word < script[at].split(' ').count() {
@@ -45,4 +46,39 @@ fn words(mut script: Vec<String>, differs: impl Fn(&[String]) -> bool) -> Vec<St
         }
     }
     script
+}
+
+/// Makes numbers smaller that a word begins with, but for those of the first line.
+fn numbers(mut script: Vec<String>, differs: &impl Fn(&[String]) -> bool) -> Vec<String> {
+    for at in 1..script.len() {
+        let mut word = 0;
+        while word < script[at].split(' ').count() {
+            match smaller(&script, (at, word), differs) {
+                Some(with) => script = with,
+                None => word += 1,
+            }
+        }
+    }
+    script
+}
+
+/// The script with a smaller number in this place, if it still shows a difference.
+fn smaller(
+    script: &[String],
+    (line, word): (usize, usize),
+    differs: &impl Fn(&[String]) -> bool,
+) -> Option<Vec<String>> {
+    let mut words: Vec<String> = script[line].split(' ').map(str::to_owned).collect();
+    let text = words[word].clone();
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
+    let number: u64 = digits.parse().ok()?;
+    let tried = [0, 1, number / 2, number.saturating_sub(1)];
+    let mut tried = tried.into_iter().filter(|&other| other < number);
+    tried.find_map(|other| {
+        words[word] = format!("{other}{rest}");
+        let mut with = script.to_vec();
+        with[line] = words.join(" ");
+        differs(&with).then_some(with)
+    })
 }

@@ -102,11 +102,12 @@ impl MergeHooks for Bfq {
         let prev = self.queues[q].sort.prev(pool, rq);
         let passed = prev.is_some_and(|prev| pool[rq].sector < pool[prev].sector);
         let sector = pool[rq].sector;
-        self.queues[q].sort.remove(pool, rq);
-        self.queues[q].sort.insert(pool, rq, sector);
         if !passed {
+            self.queues[q].sort.starts_at(pool, rq, sector);
             return;
         }
+        self.queues[q].sort.remove(pool, rq);
+        self.queues[q].sort.insert(pool, rq, sector);
         let before = self.queues[q].next_rq;
         let next = self.choose(pool, before, Some(rq), self.last_position);
         self.queues[q].next_rq = next;

@@ -45,8 +45,8 @@ impl Bfq {
     }
 
     fn reset_rate(&mut self, rq: Option<&Request>) {
-        let now = self.read_clock();
         if let Some(rq) = rq {
+            let now = self.read_clock();
             self.rate = Rate {
                 first_dispatch: now,
                 last_dispatch: now,

@@ -79,8 +79,12 @@ impl Bfq {
         false
     }
 
-    /// A new queue that replaces the one left.
+    /// A new queue that replaces the one left. The queue of another actuator was left in that
+    /// actuator's slot, so the process still has it (docs/findings/0003).
     fn respawn(&mut self, of: Arrived) -> QId {
+        if let Some(still) = self.slot(of.process, of.sync, of.actuator) {
+            return still;
+        }
         let q = self.get_queue(of, true);
         self.set_slot(of.process, of.sync, of.actuator, Some(q));
         if of.sync {

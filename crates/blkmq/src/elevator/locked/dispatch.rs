@@ -5,7 +5,7 @@
 
 use super::{Locked, Scheduler, lock, set_timer};
 use crate::call::{Call, Token};
-use crate::elevator::scheduler::DispatchTime;
+use crate::elevator::scheduler::{CalledOn, DispatchTime};
 use crate::elevator::token::TOKEN_MAPS_MAX;
 use crate::env::Answer;
 use crate::request::{HctxId, Place, RequestId};
@@ -23,7 +23,7 @@ pub(crate) fn dispatch_request(cx: &mut Cx<'_>, hctx: HctxId) -> Option<RequestI
     if cx.q.elevator.has_tokens() {
         token = sub!(get_token(hctx));
     }
-    let picked = cx.q.elevator.pick(cx, entered, token);
+    let picked = cx.q.elevator.pick(cx, hctx, entered, token);
     cx.q.elevator.unlock(cx.cpu);
     picked
 }
@@ -51,6 +51,7 @@ impl<P: Scheduler + 'static> Locked<P> {
     pub(super) fn dispatch_section(
         &self,
         cx: &mut Cx<'_>,
+        hctx: HctxId,
         entered: Jiffies,
         token: Option<Token>,
     ) -> Option<RequestId> {
@@ -64,7 +65,9 @@ impl<P: Scheduler + 'static> Locked<P> {
         };
         let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
         let mut pool = q.pool.held(cpu.id);
+        let on = CalledOn { cpu: cpu.id, hctx };
         let mut policy = self.policy.held(cpu);
+        policy.called_on(on);
         let picked = match token {
             None => policy.dispatch(&mut pool, time, completed),
             Some(token) => Some(policy.dispatch_with(&mut pool, time, token)),

@@ -4,6 +4,7 @@
 use super::{Locked, Ops as _, Scheduler, lock, now};
 use crate::call::Hook;
 use crate::elevator::After;
+use crate::elevator::scheduler::CalledOn;
 use crate::env::Cpu;
 use crate::queue::RequestQueue;
 use crate::step::Cx;
@@ -22,7 +23,9 @@ impl<P: Scheduler + 'static> Locked<P> {
     pub(super) fn hook_section(&self, q: &RequestQueue, hook: Hook, cpu: &mut Cpu) -> After {
         let now = now(q, cpu);
         let mut pool = q.pool.held(cpu.id);
+        let on = CalledOn::by(cpu.id);
         let mut policy = self.policy.held(cpu);
+        policy.called_on(on);
         let after = match hook {
             Hook::Completed(rq) => policy.completed(&mut pool, rq, now),
             Hook::Requeued(rq) => policy.requeued(&mut pool, rq, now),

@@ -5,7 +5,7 @@
 //! counterparts in other schedulers (6.1.192, 6.12.117).
 
 use super::{Locked, Scheduler, lock, merging};
-use crate::elevator::scheduler::{InsertAt, Insertion};
+use crate::elevator::scheduler::{CalledOn, InsertAt, Insertion};
 use crate::env::TraceAction;
 use crate::list::QueueList;
 use crate::request::Place;
@@ -78,7 +78,9 @@ impl<P: Scheduler + 'static> Locked<P> {
                 break;
             };
             probe::arrive(q, &pool, rq, now.tick, cpu);
+            let on = CalledOn::by(cpu.id);
             let mut policy = self.policy.held(cpu);
+            policy.called_on(on);
             let insertion = policy.insert(&mut pool, rq, at, now, merging(q));
             drop(policy);
             let mut log = self.messages(q, cpu);

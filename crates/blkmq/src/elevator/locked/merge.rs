@@ -5,10 +5,9 @@
 
 use super::{Locked, Scheduler, lock, merging};
 use crate::elevator::Merged;
-use crate::elevator::scheduler::BioMerge;
-use crate::env::{Answer, Cpu, TraceAction};
+use crate::elevator::scheduler::{BioMerge, CalledOn};
+use crate::env::{Answer, TraceAction};
 use crate::merge::Side;
-use crate::queue::RequestQueue;
 use crate::request::{BioId, Place};
 use crate::rules::MergeLookup;
 use crate::step::{Cx, Next, Traced, labels};
@@ -33,15 +32,30 @@ labels! {
     pub enum At in "elevator-merge" of bio_merge
 }
 
+/// This CPU, and the hctx that it would submit the bio to.
+fn called_on(cx: &Cx<'_>, bio: BioId) -> CalledOn {
+    if cx.q.single.is_some() {
+        return CalledOn::by(cx.cpu.id);
+    }
+    let pool = cx.pool();
+    let (op, polled) = (pool.bio(bio).op, pool.bio(bio).flags.polled);
+    CalledOn {
+        cpu: cx.cpu.id,
+        hctx: cx.set().hctx_for(cx.cpu.id, op, polled),
+    }
+}
+
 impl<P: Scheduler + 'static> Locked<P> {
     /// Under the lock, up to the release.
-    pub(super) fn merge_section(&self, q: &RequestQueue, bio: BioId, cpu: &mut Cpu) -> Merged {
+    pub(super) fn merge_section(&self, cx: &mut Cx<'_>, bio: BioId) -> Merged {
+        let on = called_on(cx, bio);
+        let (q, cpu) = (cx.q, &mut *cx.cpu);
         let now = self.now_of_task(q, cpu);
         let mut pool = q.pool.held(cpu.id);
-        let merge = self
-            .policy
-            .held(cpu)
-            .merge_bio(&mut pool, bio, now, merging(q));
+        let mut policy = self.policy.held(cpu);
+        policy.called_on(on);
+        let merge = policy.merge_bio(&mut pool, bio, now, merging(q));
+        drop(policy);
         let traced = Traced::bio(cpu.tracing, &pool, bio);
         let BioMerge::Into { side, absorbed, .. } = merge else {
             drop(pool);

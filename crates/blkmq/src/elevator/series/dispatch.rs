@@ -47,7 +47,8 @@ pub(crate) fn dispatch_request(cx: &mut Cx<'_>, _hctx: HctxId) -> Option<Request
     } else {
         lock!(_, locked::lock(cx));
     }
-    let rq: Option<RequestId> = cx.q.elevator.pick(cx, entered, None);
+    // Its policies have no state of hctxs.
+    let rq: Option<RequestId> = cx.q.elevator.pick(cx, HctxId(0), entered, None);
     match cx.rules().series.dispatch {
         DispatchGate::Open => cx.q.elevator.unlock(cx.cpu),
         // A label of its own: others see the gate open when the picking is over, not when it

@@ -1,9 +1,11 @@
 //! The clock of a layer script, its timers, and the probe events of a scheduler.
 
-use blkmq::elevator::Hook;
+use blkmq::elevator::{Elevator, Hook};
 use blkmq::env::{Cpu, Probe};
 use blkmq::path::{Call, Frame, HookFrame, SubmitPath};
+use blkmq::queue::TokenMap;
 use blkmq::request::{CpuId, HctxId, QueueId};
+use blkmq::sbitmap::SbWord;
 use blkmq::time::{Duration, SimTime};
 
 use super::{Layer, number};
@@ -156,8 +158,25 @@ impl Layer {
                 };
                 hctxs.map(says).collect()
             }
+            "token_maps" => {
+                let waits = |map: &TokenMap| {
+                    let waits = map.waits.iter().enumerate();
+                    let queued = waits.filter(|(_, wait)| wait.queued.peek());
+                    let line = |hctx| format!("hctx {hctx} waits for {}", map.info.group);
+                    queued.map(|(hctx, _)| line(hctx)).collect::<Vec<_>>()
+                };
+                let lines = q.tokens.iter().map(as_in_debugfs);
+                let lines = lines.chain(match &q.elevator {
+                    Elevator::Kyber(kyber) => {
+                        let depth = kyber.data.held(CpuId(0)).async_depth;
+                        Some(format!("async_depth {depth}"))
+                    }
+                    _ => None,
+                });
+                lines.chain(q.tokens.iter().flat_map(waits)).collect()
+            }
             _ => {
-                let line = |map: &blkmq::queue::TokenMap| {
+                let line = |map: &TokenMap| {
                     let waits = map.waits.iter().filter(|wait| wait.queued.peek());
                     let (taken, depth) = (map.map.busy_count(), map.map.depth());
                     let batch = blkmq::env::Hint::get(&map.map.wake_batch);
@@ -193,6 +212,44 @@ impl super::Machine {
         }
         self.rest.now = to;
     }
+}
+
+/// A map of tokens as sbitmap_queue_show() prints it, on one line: of bits that were freed twice
+/// its `busy` counts some less, and none above a lowered depth.
+fn as_in_debugfs(tokens: &TokenMap) -> String {
+    let map = &tokens.map;
+    let ones = |of: fn(&SbWord) -> u64| {
+        let words = map.words.iter().take(map.word_count() as usize);
+        let ones = words.enumerate().map(|(at, word)| {
+            let mask = u64::MAX >> (64 - map.bits_of(at));
+            (of(word) & mask).count_ones()
+        });
+        ones.sum::<u32>()
+    };
+    let cleared = ones(|word| word.cleared.peek());
+    let hints: Vec<String> = map
+        .hints
+        .iter()
+        .map(|hint| hint.get().to_string())
+        .collect();
+    let waits = map
+        .wait
+        .iter()
+        .map(|ws| if ws.active.peek() { '1' } else { '0' });
+    format!(
+        "{} depth={} busy={} cleared={cleared} bits_per_word={} map_nr={} alloc_hint={{{}}} \
+         wake_batch={} wake_index={} ws_active={} ws={}",
+        tokens.info.group,
+        map.depth(),
+        ones(|word| word.word.peek()).wrapping_sub(cleared),
+        1 << map.shift,
+        map.word_count(),
+        hints.join(", "),
+        map.wake_batch.get(),
+        map.wake_index.peek(),
+        map.ws_active.peek(),
+        waits.collect::<String>(),
+    )
 }
 
 /// `20ms`, `700us`, `5ns` or `1s`.

@@ -20,6 +20,9 @@ use blkmq::waiter::WaiterId;
 /// Owner numbers of contexts that are no tasks begin here.
 const WORKER: u32 = 1000;
 
+/// Work items of one command.
+const WORK_ITEMS_MAX: usize = 400;
+
 /// The result of running a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
@@ -174,11 +177,12 @@ impl Machine {
         self.run_woken();
     }
 
-    /// Runs work items until none is pending; `timers`: also those that wait for a timer.
+    /// Runs work items until none is pending, or until so many have run that one asks for the next
+    /// one for ever: of a driver that refuses requests. `timers`: also those that wait for a timer.
     pub(super) fn run_work(&mut self, timers: bool) {
         let due =
             |when: &Option<Duration>| when.is_some_and(|delay| timers || delay == Duration::ZERO);
-        loop {
+        for _ in 0..WORK_ITEMS_MAX {
             let queues = (0..self.mq.queues.len()).map(|queue| QueueId(queue as u16));
             if let Some(queue) = queues.clone().find(|q| self.rest.requeue_work[q.index()]) {
                 self.rest.requeue_work[queue.index()] = false;

@@ -1,0 +1,87 @@
+//! Parts of the kernel alone, each beside blkmq's: random commands, and the shortest script with a
+//! difference.
+//!
+//! Not here: the parts (`sbitmap.rs`, `rbtree.rs`).
+
+use super::dice::Dice;
+use super::{Difference, Outcome, shrink};
+use crate::library::Library;
+use std::sync::Arc;
+
+/// Both forms of a part. A command that makes no sense in their state is refused.
+pub(super) trait Twins: Sized {
+    /// Idle, as the first line of a script says; none if the line is wrong.
+    fn begin(library: &Arc<Library>, line: &str) -> Option<Self>;
+
+    /// What blkmq and C return, and their whole states; none: refused.
+    fn command(&mut self, line: &str) -> Option<[String; 2]>;
+
+    /// The first line of a random script.
+    fn first(dice: &mut Dice) -> String;
+
+    /// A random command.
+    fn random(&self, dice: &mut Dice) -> String;
+}
+
+/// Commands of a script.
+const SCRIPT: usize = 400;
+
+/// Compares a part on so many random commands.
+pub(super) fn compare<T: Twins>(library: &Arc<Library>, seed: u64, operations: u64) -> Outcome {
+    let mut dice = Dice(seed);
+    let mut done = 0;
+    let mut difference = None;
+    while done < operations && difference.is_none() {
+        let mut script = vec![T::first(&mut dice)];
+        let mut twins = T::begin(library, &script[0]).expect("its own first line");
+        for _ in 0..SCRIPT {
+            let line = twins.random(&mut dice);
+            let Some([ours, theirs]) = twins.command(&line) else {
+                continue;
+            };
+            done += 1;
+            script.push(line);
+            if ours != theirs {
+                difference = Some(shortest::<T>(library, script));
+                break;
+            }
+        }
+    }
+    Outcome {
+        operations: done,
+        deviations: 0,
+        difference,
+    }
+}
+
+fn shortest<T: Twins>(library: &Arc<Library>, script: Vec<String>) -> Difference {
+    let differs = |script: &[String]| first_difference::<T>(library, script).is_some();
+    let mut script = shrink::shrink(script, differs);
+    let (at, printed) = first_difference::<T>(library, &script).expect("it differs");
+    script.truncate(at + 1);
+    Difference {
+        script: script.join("\n"),
+        printed: printed.map(|text| text.lines().map(str::to_owned).collect()),
+    }
+}
+
+fn first_difference<T: Twins>(
+    library: &Arc<Library>,
+    script: &[String],
+) -> Option<(usize, [String; 2])> {
+    let mut twins = T::begin(library, &script[0])?;
+    for (at, line) in script.iter().enumerate().skip(1) {
+        let printed = twins.command(line)?;
+        if printed[0] != printed[1] {
+            return Some((at, printed));
+        }
+    }
+    None
+}
+
+/// The words of a line as numbers, after its first word; none if one is no number.
+pub(super) fn numbers(line: &str) -> Option<(&str, Vec<u32>)> {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let numbers = rest.split_whitespace().map(|word| word.parse().ok());
+    Some((word, numbers.collect::<Option<Vec<u32>>>()?))
+}
