@@ -41,7 +41,7 @@ enum shim_touch {
 };
 #define SHIM_TOUCHES_MAX 4096
 /* A call that makes more accesses than that follows a list or a tree in a circle. */
-#define SHIM_ACCESSES_MAX 20000000
+#define SHIM_ACCESSES_MAX 1000000
 
 struct shim_gone { unsigned int rq, into; };
 

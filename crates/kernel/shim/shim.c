@@ -89,7 +89,7 @@ static void shim_accessed(void *address, bool write)
 		return;
 	in_rqs = (char *)address - (char *)s->rqs;
 	if (++shim_this->accesses > SHIM_ACCESSES_MAX)
-		shim_bug("shim", 0, "the call does not end: 20 million accesses to memory");
+		shim_bug("shim", 0, "the call does not end: a million accesses to memory");
 	if (in_rqs < s->rqs_bytes) {
 		id = in_rqs / sizeof(struct request);
 		field = in_rqs % sizeof(struct request);

@@ -434,6 +434,8 @@ fn carry_out(queue: &mut Carrier, command: &str) -> Shown {
     let ran = catch_unwind(AssertUnwindSafe(|| queue.done(command)));
     match ran {
         Ok(Ok(shown)) => Ok(shown),
+        // It has submitted some, and what they printed is lost: the script ends here.
+        Ok(Err(_)) if command.starts_with("io ") => Err(Stop::Failed("a task sleeps".to_owned())),
         Ok(Err(_)) => Err(Stop::Refused),
         Err(payload) => Err(Stop::Failed(match payload.downcast::<Fault>() {
             Ok(fault) => fault.text,
