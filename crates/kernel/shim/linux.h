@@ -121,7 +121,7 @@ typedef struct { atomic_t refs; } refcount_t;
 #define MODULE_PARM_DESC(x, y) extern int shim_exported
 #define module_param_named(a, b, c, d) extern int shim_exported
 #define module_param(a, b, c) extern int shim_exported
-/* Each C file is its own module; the file's number tells them apart. */
+/* Each C file is a module of its own, with the number of the file in its name. */
 #define SHIM_PASTE2(a, b) a##b
 #define SHIM_PASTE(a, b) SHIM_PASTE2(a, b)
 #define module_init(f) int SHIM_PASTE(shim_module_init_, SHIM_FILE)(void) { return f(); }

@@ -382,7 +382,7 @@ static bool shim_is_rq(struct shim_queue *s, struct list_head *at)
 	return (void *)at >= (void *)s->rqs && (void *)at < (void *)(s->rqs + s->config.requests);
 }
 
-/* Lists of requests that are linked to each other, whoever has the head: those of schedulers that show none. */
+/* Lists of requests that are linked to each other, wherever the head is: of schedulers that show none. */
 static void shim_show_lists(struct shim_queue *s, struct seq_file *m)
 {
 	struct list_head *at;
