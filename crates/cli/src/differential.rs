@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings};
-use blkmq::rules::Rules;
 use kernel::differential::{Comparison, Difference, Outcome, Side};
 use kernel::{Library, Policy, Tree};
 
@@ -23,7 +23,7 @@ pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
     if let Some(&(_, part)) = parts.iter().find(|(name, _)| *name == args.scheduler) {
         return compare_part(args, part);
     }
-    let comparison = comparison(args)?;
+    let (comparison, libraries) = comparison(args)?;
     // An assertion of the model is reported with its script.
     std::panic::set_hook(Box::new(|_| ()));
     let (mut text, mut shapes) = (String::new(), BTreeSet::new());
@@ -56,11 +56,12 @@ pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
             more => format!("{more} differences"),
         }
     ))?;
+    print_coverage(args, &libraries)?;
     Ok(if shapes.is_empty() { OK } else { DIFFERENT })
 }
 
 /// The comparison of a part of the kernel that schedulers use.
-type Part = fn(&std::sync::Arc<Library>, u64, u64) -> Outcome;
+type Part = fn(&Arc<Library>, u64, u64) -> Outcome;
 
 fn compare_part(args: &DifferentialArgs, part: Part) -> Result<u8, Error> {
     if args.against.is_some() {
@@ -89,44 +90,69 @@ fn compare_part(args: &DifferentialArgs, part: Part) -> Result<u8, Error> {
         args.seed,
     ))?;
     drop(side);
+    print_coverage(args, &[library])?;
     Ok(code)
 }
 
-fn comparison(args: &DifferentialArgs) -> Result<Comparison, Error> {
+/// Which lines of the file in question were reached.
+fn print_coverage(args: &DifferentialArgs, libraries: &[Arc<Library>]) -> Result<(), Error> {
+    for library in libraries.iter().filter(|_| args.coverage) {
+        let files = library.coverage().map_err(|error| failed(&error))?;
+        let name = |file: &Path| Some(file.file_stem()?.to_str()?.to_owned());
+        let of_it = files.iter().filter(|of| {
+            let named = name(&of.file).is_some_and(|name| name.starts_with(&args.scheduler));
+            named || crate::elevator::is_file(&args.scheduler) && of.file == library.file
+        });
+        let text: Vec<String> = of_it.map(ToString::to_string).collect();
+        output::print(&text.concat())?;
+    }
+    Ok(())
+}
+
+fn failed(error: &kernel::Error) -> Error {
+    Error::usage("differential", error.to_string())
+}
+
+/// What is compared, and what was compiled for it.
+fn comparison(args: &DifferentialArgs) -> Result<(Comparison, Vec<Arc<Library>>), Error> {
     let (library, side) = side(args, &args.linux)?;
-    let first = match &args.against {
-        None => Side {
-            name: format!("the model with rules {}", side.rules),
-            rules: side.rules,
-            scheduler: None,
-        },
+    let scheduler = library.name.clone();
+    let mut libraries = vec![library];
+    let sides = match &args.against {
+        None => {
+            let model = Side {
+                name: format!("the model with rules {}", side.rules),
+                rules: side.rules,
+                scheduler: None,
+            };
+            [model, side]
+        }
         Some(dir) => {
-            let (_, newer) = self::side(args, dir)?;
-            return Ok(Comparison {
-                scheduler: library.name.clone(),
-                hz: args.hz,
-                sides: [side, newer],
-            });
+            let (library, newer) = self::side(args, dir)?;
+            libraries.push(library);
+            [side, newer]
         }
     };
-    Ok(Comparison {
-        scheduler: library.name.clone(),
-        hz: args.hz,
-        sides: [first, side],
-    })
+    let hz = args.hz;
+    let comparison = Comparison {
+        scheduler,
+        hz,
+        sides,
+    };
+    Ok((comparison, libraries))
 }
 
 /// The scheduler of a tree.
-fn side(args: &DifferentialArgs, dir: &Path) -> Result<(std::sync::Arc<Library>, Side), Error> {
-    let failed = |error: kernel::Error| Error::usage("differential", error.to_string());
-    let tree = Tree::open(dir).map_err(failed)?;
+fn side(args: &DifferentialArgs, dir: &Path) -> Result<(Arc<Library>, Side), Error> {
+    let tree = Tree::open(dir).map_err(|error| failed(&error))?;
     let file = file_of(&tree, &args.scheduler)?;
-    let library = Library::build(&tree, &file, args.hz, &[]).map_err(failed)?;
+    let library =
+        Library::build(&tree, &file, args.hz, args.coverage).map_err(|error| failed(&error))?;
     let policy = Policy::new(&library);
     let policy = policy.map_err(|fault| Error::usage("differential", fault.text))?;
     let side = Side {
         name: format!("{} of {}", args.scheduler, tree.release()),
-        rules: rules_of(&tree),
+        rules: tree.rules().name,
         scheduler: Some(SchedulerSettings::Custom(Custom::new(policy))),
     };
     Ok((library, side))
@@ -144,20 +170,6 @@ fn file_of(tree: &Tree, name: &str) -> Result<PathBuf, Error> {
         let tried = files.map(|file| file.display().to_string()).join(" nor ");
         Error::usage(name, format!("neither {tried} is there"))
     })
-}
-
-/// The rules of the newest kernel that is not newer than the tree.
-fn rules_of(tree: &Tree) -> &'static str {
-    let [major, minor, _] = tree.version;
-    let number = |rules: &Rules| {
-        let (major, minor) = rules.name.strip_prefix('v')?.split_once('.')?;
-        Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
-    };
-    let known = Rules::ALL
-        .iter()
-        .filter_map(|rules| Some((number(rules)?, rules.name)));
-    let older = known.filter(|&(number, _)| number <= (major, minor));
-    older.max().map_or(Rules::ALL[0].name, |(_, name)| name)
 }
 
 fn deviations(outcome: &Outcome) -> String {

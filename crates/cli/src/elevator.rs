@@ -35,7 +35,7 @@ pub(crate) fn library(file: &str, linux: Option<&Path>, hz: u32) -> Result<Arc<L
         Some(dir) => Tree::open(dir),
         None => Tree::around(path),
     };
-    let library = Library::build(&tree.map_err(failed)?, path, hz, &[]).map_err(failed)?;
+    let library = Library::build(&tree.map_err(failed)?, path, hz, false).map_err(failed)?;
     libraries.push(Arc::clone(&library));
     Ok(library)
 }

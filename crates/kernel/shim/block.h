@@ -95,6 +95,7 @@ enum { STAT_READ, STAT_WRITE, STAT_DISCARD, STAT_FLUSH, NR_STAT_GROUPS };
 #define BLK_MQ_INSERT_AT_HEAD 1u
 #define SECTOR_SHIFT 9
 #define SECTOR_SIZE 512
+#define BIO_MAX_SIZE (UINT_MAX & ~(SECTOR_SIZE - 1))
 #define PAGE_SHIFT 12
 #define PAGE_SIZE 4096UL
 #define PAGE_MASK (~(PAGE_SIZE - 1))
@@ -126,7 +127,7 @@ struct bio {
 	struct bio *bi_next;
 	struct block_device *bi_bdev;
 	blk_opf_t bi_opf;
-	unsigned short bi_flags, bi_ioprio, bi_write_hint;
+	unsigned short bi_flags, bi_ioprio, bi_write_hint, bi_write_stream, bi_bvec_gap_bit;
 	blk_status_t bi_status;
 	struct bvec_iter bi_iter;
 	struct blkcg_gq *bi_blkg;
@@ -164,7 +165,7 @@ struct queue_limits {
 	unsigned int max_write_zeroes_sectors, max_zone_append_sectors, max_secure_erase_sectors;
 	unsigned int physical_block_size, logical_block_size, discard_granularity, discard_alignment;
 	unsigned int atomic_write_max_sectors, atomic_write_boundary_sectors, zone_write_granularity;
-	unsigned int virt_boundary_mask_unused;
+	unsigned int dma_alignment, min_segment_size, max_fast_segment_size;
 	unsigned short max_segments, max_discard_segments, max_integrity_segments;
 	unsigned long seg_boundary_mask, virt_boundary_mask;
 };
@@ -176,7 +177,11 @@ struct gendisk {
 };
 struct blk_mq_ctx { unsigned int cpu; unsigned short index_hw[3]; struct blk_mq_hw_ctx *hctxs[3]; struct request_queue *queue; };
 struct blk_mq_tags;
-struct blk_mq_tag_set { unsigned int nr_hw_queues, queue_depth, flags; };
+
+struct blk_mq_tag_set {
+	unsigned int nr_hw_queues, queue_depth, flags;
+	struct mutex update_nr_hwq_lock;
+};
 struct blk_mq_hw_ctx {
 	struct request_queue *queue;
 	void *sched_data;
@@ -211,7 +216,7 @@ struct request_queue {
 	struct blk_mq_tag_set *tag_set;
 	struct blk_mq_tags *sched_shared_tags;
 	spinlock_t queue_lock;
-	struct mutex sysfs_lock, elevator_lock;
+	struct mutex sysfs_lock, elevator_lock, blkcg_mutex;
 	struct list_head icq_list;
 	struct blkcg_gq *root_blkg;
 	struct list_head blkg_list;
@@ -227,6 +232,7 @@ struct request_queue {
 enum {
 	QUEUE_FLAG_NOMERGES, QUEUE_FLAG_NOXMERGES, QUEUE_FLAG_NONROT, QUEUE_FLAG_SQ_SCHED, QUEUE_FLAG_IO_STAT,
 	QUEUE_FLAG_ADD_RANDOM, QUEUE_FLAG_SAME_COMP, QUEUE_FLAG_DYING, QUEUE_FLAG_REGISTERED, QUEUE_FLAG_STATS,
+	QUEUE_FLAG_DISABLE_WBT_DEF, QUEUE_FLAG_NO_ELV_SWITCH,
 };
 #define blk_queue_flag_set(f, q) set_bit(f, &(q)->queue_flags)
 #define blk_queue_flag_clear(f, q) clear_bit(f, &(q)->queue_flags)
@@ -244,6 +250,7 @@ enum {
 #define queue_is_mq(q) 1
 #define queue_for_each_hw_ctx(q, h, i) for ((i) = 0; (i) < (q)->nr_hw_queues && ((h) = (q)->hctxs[i], 1); (i)++)
 #define hctx_for_each_ctx(h, c, i) for ((i) = 0; (i) < (h)->nr_ctx && ((c) = (h)->ctxs[i], 1); (i)++)
+#define blk_mq_is_sync_read(op) (((op) & REQ_OP_MASK) == REQ_OP_READ)
 #define bdev_get_queue(b) ((b)->bd_queue)
 
 struct request {
@@ -259,7 +266,7 @@ struct request {
 	union { struct list_head queuelist; struct request *rq_next; };
 	struct block_device *part;
 	u64 start_time_ns, io_start_time_ns, alloc_time_ns;
-	unsigned short stats_sectors, wbt_flags, nr_phys_segments, nr_integrity_segments;
+	unsigned short stats_sectors, wbt_flags, nr_phys_segments, nr_integrity_segments, phys_gap_bit;
 	unsigned short ioprio, write_hint;
 	unsigned long deadline;
 	union { struct hlist_node hash; };
@@ -275,6 +282,8 @@ struct request {
 #define _LINUX_RBTREE_TYPES_H
 struct rb_root { struct rb_node *rb_node; };
 struct rb_root_cached { struct rb_root rb_root; struct rb_node *rb_leftmost; };
+struct rb_node_linked { struct rb_node node; struct rb_node_linked *prev, *next; };
+struct rb_root_linked { struct rb_root rb_root; struct rb_node_linked *rb_leftmost; };
 #define RB_ROOT (struct rb_root) { NULL }
 #define RB_ROOT_CACHED (struct rb_root_cached) { { NULL }, NULL }
 struct rcu_head { void (*func)(struct rcu_head *); };
@@ -339,6 +348,8 @@ void shim_pair(struct request *rq, struct request *next);
 #define integrity_req_gap_back_merge(rq, bio) false
 #define integrity_req_gap_front_merge(rq, bio) false
 #define blk_rq_count_integrity_sg(q, bio) 0
+struct bio_crypt_ctx { struct { struct { unsigned int data_unit_size; } crypto_cfg; } *bc_key; };
+#define bio_crypt_ctx(bio) ((struct bio_crypt_ctx *)NULL)
 #define bio_crypt_ctx_back_mergeable(rq, bio) true
 #define bio_crypt_ctx_front_mergeable(rq, bio) true
 #define bio_crypt_ctx_merge_rq(rq, next) true
@@ -414,7 +425,9 @@ void blk_mq_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async);
 void blk_mq_delay_run_hw_queues(struct request_queue *q, unsigned long msecs);
 void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx);
 struct blk_mq_ctx *blk_mq_get_ctx(struct request_queue *q);
-struct blk_mq_hw_ctx *blk_mq_map_queue(struct request_queue *q, blk_opf_t opf, struct blk_mq_ctx *ctx);
+/* Without the queue since 6.14. */
+#define blk_mq_map_queue(...) shim_map_queue()
+struct blk_mq_hw_ctx *shim_map_queue(void);
 bool blk_bio_list_merge(struct request_queue *q, struct list_head *list, struct bio *bio, unsigned int nr_segs);
 #define disk_devt(disk) 0
 #define trace_kyber_latency(dev, domain, type, percentile, numerator, denominator, samples) \
@@ -450,5 +463,14 @@ void wbt_enable_default(void *q_or_disk);
 #include <linux/sbitmap.h>
 struct blk_mq_tags { unsigned int nr_tags, nr_reserved_tags; struct sbitmap_queue bitmap_tags, breserved_tags; };
 #include <elevator.h>
+/* The tags of a scheduler are made before it. */
+static inline void blk_mq_set_min_shallow_depth(struct request_queue *q, unsigned int depth)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned int i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, depth);
+}
 
 #endif

@@ -50,7 +50,9 @@ static __thread struct shim_call *called;
 static __thread volatile sig_atomic_t inside;
 /* Calls of this thread so far. */
 static __thread unsigned long entered;
-static struct sigaction before[3];
+/* What a program did on them before. */
+static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGVTALRM };
+static struct sigaction before[4];
 
 _Noreturn void shim_bug(const char *file, int line, const char *what)
 {
@@ -156,10 +158,23 @@ void shim_free(const void *p)
 	arena->free[head->class] = block;
 }
 
+/* A signal that is not of this library's: each library of a program has its handlers and its timers. */
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+	unsigned int i;
+
+	for (i = 0; signals[i] != signal; i++)
+		;
+	if (before[i].sa_flags & SA_SIGINFO)
+		before[i].sa_sigaction(signal, info, context);
+	else if (signal != SIGVTALRM)
+		sigaction(signal, &before[i], NULL);
+}
+
 static void fault(int signal, siginfo_t *info, void *context)
 {
 	if (!inside) {
-		sigaction(signal, &before[signal == SIGSEGV ? 1 : signal == SIGFPE ? 2 : 0], NULL);
+		pass_on(signal, info, context);
 		return;
 	}
 	if (signal == SIGFPE) {
@@ -182,11 +197,13 @@ static void fault(int signal, siginfo_t *info, void *context)
 }
 
 /* Each second of CPU time of a thread: a call that was running a second ago does not end. */
-static void tick(int signal)
+static void tick(int signal, siginfo_t *info, void *context)
 {
 	static __thread unsigned long seen;
 
-	if (!inside)
+	if (info->si_value.sival_ptr != &entered)
+		pass_on(signal, info, context);
+	if (info->si_value.sival_ptr != &entered || !inside)
 		return;
 	if (seen == entered) {
 		snprintf(arena->error_text, sizeof(arena->error_text), "the call does not end");
@@ -198,7 +215,9 @@ static void tick(int signal)
 static void watch(void)
 {
 	static __thread bool watched;
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM };
+	struct sigevent event = {
+		.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM, .sigev_value.sival_ptr = &entered,
+	};
 	struct itimerspec second = { { 1, 0 }, { 1, 0 } };
 	timer_t timer;
 
@@ -212,14 +231,31 @@ static void watch(void)
 
 static void catch_faults(void)
 {
-	struct sigaction on_tick = { .sa_handler = tick, .sa_flags = SA_RESTART | SA_NODEFER | SA_ONSTACK };
+	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
+	unsigned int i;
 
-	struct sigaction action = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
+	/* The other stack has room for one of them. */
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&action.sa_mask, signals[i]);
 
-	sigaction(SIGSEGV, &action, &before[1]);
-	sigaction(SIGBUS, &action, &before[0]);
-	sigaction(SIGVTALRM, &on_tick, NULL);
-	sigaction(SIGFPE, &action, &before[2]);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		action.sa_sigaction = signals[i] == SIGVTALRM ? tick : fault;
+		sigaction(signals[i], &action, &before[i]);
+	}
+}
+
+/* The way back from a handler. */
+static const char *failed(void)
+{
+	sigset_t set;
+	unsigned int i;
+
+	sigemptyset(&set);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&set, signals[i]);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	inside = 0;
+	return arena->error_text;
 }
 
 static void begin_arena(void *memory, size_t bytes)
@@ -241,10 +277,8 @@ const char *shim_create(void *memory, size_t bytes, const struct shim_config *co
 	begin_arena(memory, bytes);
 	entered++;
 	inside = 1;
-	if (sigsetjmp(arena->back, 0)) {
-		inside = 0;
-		return arena->error_text;
-	}
+	if (sigsetjmp(arena->back, 0))
+		return failed();
 	arena->queue = shim_open(config);
 	inside = 0;
 	return arena->queue ? NULL : "the scheduler refuses the queue";
@@ -271,10 +305,8 @@ const char *shim_call(void *memory, struct shim_call *c)
 	called = c;
 	entered++;
 	inside = 1;
-	if (sigsetjmp(arena->back, 0)) {
-		inside = 0;
-		return arena->error_text;
-	}
+	if (sigsetjmp(arena->back, 0))
+		return failed();
 	shim_run(arena->queue, c);
 	inside = 0;
 	return NULL;
@@ -288,10 +320,8 @@ const char *shim_call_part(void *memory, size_t bytes, struct shim_part *call)
 		begin_arena(memory, bytes);
 	entered++;
 	inside = 1;
-	if (sigsetjmp(arena->back, 0)) {
-		inside = 0;
-		return arena->error_text;
-	}
+	if (sigsetjmp(arena->back, 0))
+		return failed();
 	if (arena->parts)
 		shim_part(arena->parts, call);
 	else

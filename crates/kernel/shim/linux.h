@@ -162,6 +162,7 @@ void shim_warn(const char *file, int line, const char *what);
 
 /* Arithmetic. */
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - __builtin_offsetof(type, member)))
+#define container_of_const(ptr, type, member) container_of(ptr, type, member)
 #define offsetof(type, member) __builtin_offsetof(type, member)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define min(a, b) ({ typeof(a) shim_a = (a); typeof(b) shim_b = (b); shim_a < shim_b ? shim_a : shim_b; })
@@ -271,6 +272,8 @@ void shim_free(const void *p);
 #define kmalloc_array_node(n, size, gfp, node) kmalloc((n) * (size), gfp)
 #define kmalloc_array(n, size, gfp) kmalloc((n) * (size), gfp)
 #define kcalloc(n, size, gfp) kzalloc((n) * (size), gfp)
+#define kzalloc_obj(of, gfp) kzalloc(sizeof(of), gfp)
+#define kmalloc_objs(of, n, gfp) kmalloc((n) * sizeof(of), gfp)
 #define kvzalloc_node(n, gfp, node) kzalloc(n, gfp)
 #define kvfree(p) shim_free(p)
 #define kfree(p) shim_free(p)

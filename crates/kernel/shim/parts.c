@@ -100,6 +100,8 @@ static void show_map(struct shim_parts *p)
 	say(" active %lu", atomic_read(&sbq->ws_active));
 	say(" completed %lu", atomic_read(&sbq->completion_cnt));
 	say(" promised %lu", atomic_read(&sbq->wakeup_cnt));
+	say(" used %lu", sbitmap_weight(&sbq->sb));
+	say(sbitmap_any_bit_set(&sbq->sb) ? " any" : " none", 0);
 	say("\nmap", 0);
 	for (i = 0; i < p->map_nr; i++) {
 		say(" %lx", sbq->sb.map[i].word);
@@ -140,6 +142,18 @@ static void say_request(struct rb_node *node)
 		say(" -", 0);
 }
 
+/* Whatever least depth its owner has named. */
+static long part_get_shallow(struct sbitmap_queue *sbq, unsigned int depth)
+{
+	unsigned int least = sbq->min_shallow_depth;
+	int bit;
+
+	sbq->min_shallow_depth = 0;
+	bit = sbitmap_queue_get_shallow(sbq, depth);
+	sbq->min_shallow_depth = least;
+	return bit;
+}
+
 void shim_part(struct shim_parts *p, struct shim_part *call)
 {
 	const unsigned int *arg = call->arg;
@@ -154,7 +168,7 @@ void shim_part(struct shim_parts *p, struct shim_part *call)
 	shim_cpu = call->cpu;
 	switch ((enum shim_part_op)call->op) {
 	case SHIM_PART_GET:
-		say("%ld", arg[0] ? sbitmap_get_shallow(&sbq->sb, arg[0]) : __sbitmap_queue_get(sbq));
+		say("%ld", arg[0] ? part_get_shallow(sbq, arg[0]) : __sbitmap_queue_get(sbq));
 		break;
 	case SHIM_PART_GET_BATCH:
 		bits = __sbitmap_queue_get_batch(sbq, arg[0], &offset);

@@ -37,6 +37,8 @@ struct shim_queue {
 	u64 clock_ns;
 	/* depth_updated was called, and the map that it looked at may have been the old one. */
 	bool updated;
+	/* queue/nr_requests as it was written last. */
+	unsigned int nr_requests;
 };
 
 __thread struct shim_clock shim_clock;
@@ -155,10 +157,7 @@ void blk_mq_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async)
 	shim_this->run_hctx[shim_this->run_count++] = hctx->queue_num;
 }
 struct blk_mq_ctx *blk_mq_get_ctx(struct request_queue *q) { return &q->queue_ctx[shim_cpu]; }
-struct blk_mq_hw_ctx *blk_mq_map_queue(struct request_queue *q, blk_opf_t opf, struct blk_mq_ctx *ctx)
-{
-	return q->hctxs[shim_this->io.hctx];
-}
+struct blk_mq_hw_ctx *shim_map_queue(void) { return shim_queue->hctxs[shim_this->io.hctx]; }
 void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx) { set_bit(2, &hctx->state); }
 void blk_stat_enable_accounting(struct request_queue *q) { }
 void blk_stat_disable_accounting(struct request_queue *q) { }
@@ -400,6 +399,12 @@ static void shim_show_lists(struct shim_queue *s, struct seq_file *m)
 	}
 }
 
+/* The depth of asynchronous requests is an attribute of the queue since 7.0, of mq-deadline before. */
+static bool shim_is_depth(const char *name)
+{
+	return LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0) && !strcmp(name, "async_depth");
+}
+
 static void shim_debugfs(struct shim_queue *s, struct shim_call *c)
 {
 	const struct elevator_type *type = s->q.elevator->type;
@@ -418,6 +423,8 @@ static void shim_debugfs(struct shim_queue *s, struct shim_call *c)
 			seq_printf(&m, "%u\n", s->q.last_merge->shim_id);
 	} else if (!strcmp(c->name, "lists")) {
 		shim_show_lists(s, &m);
+	} else if (shim_is_depth(c->name)) {
+		seq_printf(&m, "%u\n", s->q.async_depth);
 	} else if (!attr) {
 		return;
 	} else if (attr->show) {
@@ -431,9 +438,9 @@ static void shim_debugfs(struct shim_queue *s, struct shim_call *c)
 	c->out_used = m.used;
 }
 
-static struct elv_fs_entry *shim_attr(struct shim_queue *s, const char *name)
+static const struct elv_fs_entry *shim_attr(struct shim_queue *s, const char *name)
 {
-	struct elv_fs_entry *attr = s->q.elevator->type->elevator_attrs;
+	const struct elv_fs_entry *attr = s->q.elevator->type->elevator_attrs;
 
 	for (; attr && attr->attr.name; attr++)
 		if (!strcmp(attr->attr.name, name))
@@ -498,6 +505,24 @@ static void shim_open_tasks(struct shim_queue *s)
 		s->disk.ia_ranges = &s->ranges;
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+/* The elevator's queue is made before the scheduler's own data. */
+static int shim_init_sched(struct request_queue *q, struct elevator_type *type)
+{
+	struct elevator_queue *eq = kzalloc(sizeof(*eq), GFP_KERNEL);
+
+	eq->type = type;
+	hash_init(eq->hash);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+	if (type->ops.alloc_sched_data)
+		eq->elevator_data = type->ops.alloc_sched_data(q);
+#endif
+	return type->ops.init_sched(q, eq);
+}
+#else
+#define shim_init_sched(q, type) (type)->ops.init_sched(q, type)
+#endif
+
 struct shim_queue *shim_open(const struct shim_config *config)
 {
 	struct shim_queue *s = kzalloc(sizeof(*s), GFP_KERNEL);
@@ -518,7 +543,7 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	s->ctxs = kcalloc(config->cpus, sizeof(struct blk_mq_ctx), GFP_KERNEL);
 	shim_current = s->tasks;
 	q->disk = &s->disk;
-	q->nr_requests = config->nr_requests;
+	q->nr_requests = s->nr_requests = config->nr_requests;
 	q->async_depth = config->nr_requests;
 	q->nr_hw_queues = config->hctxs;
 	q->hctxs = s->hctxs;
@@ -553,7 +578,7 @@ struct shim_queue *shim_open(const struct shim_config *config)
 		sbitmap_queue_init_node(&s->tags[i].bitmap_tags, config->nr_requests, -1, false, GFP_KERNEL, 0);
 	}
 	BUG_ON(!shim_type);
-	error = shim_type->ops.init_sched(q, shim_type);
+	error = shim_init_sched(q, shim_type);
 	if (error)
 		return NULL;
 	if (shim_type->ops.init_hctx)
@@ -627,10 +652,33 @@ const char *shim_name(void) { return shim_type ? shim_type->elevator_name : NULL
 
 static void shim_depth_updated(struct shim_queue *s)
 {
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+	if (s->q.elevator->type->ops.depth_updated)
+		s->q.elevator->type->ops.depth_updated(&s->q);
+#else
 	unsigned int i;
 
 	for (i = 0; s->q.elevator->type->ops.depth_updated && i < s->config.hctxs; i++)
 		s->q.elevator->type->ops.depth_updated(s->hctxs[i]);
+#endif
+}
+
+/*
+ * A write to queue/nr_requests. A scheduler before 6.18 is called while q->nr_requests is still the old number,
+ * and again if its map turns out to have changed.
+ */
+static void shim_set_nr_requests(struct shim_queue *s, unsigned int nr)
+{
+	struct request_queue *q = &s->q;
+
+	if (LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)) {
+		q->nr_requests = s->nr_requests;
+	} else {
+		q->async_depth = max(q->async_depth * nr / s->nr_requests, 1u);
+		q->nr_requests = nr;
+	}
+	shim_depth_updated(s);
+	s->nr_requests = nr;
 }
 
 /*
@@ -663,6 +711,41 @@ static void shim_set_clock(struct shim_queue *s, struct shim_call *c)
 		shim_clock.ktime_ns = s->clock_ns;
 }
 
+static void shim_attribute(struct shim_queue *s, struct shim_call *c, bool store)
+{
+	const struct elv_fs_entry *attr = shim_attr(s, c->name);
+	unsigned long long depth;
+
+	if (store && !strcmp(c->name, "async_depth"))
+		s->updated = false;
+	c->found = attr || shim_is_depth(c->name);
+	if (attr && store) {
+		c->result = attr->store(s->q.elevator, c->text, strlen(c->text));
+	} else if (attr) {
+		c->result = attr->show(s->q.elevator, c->out);
+	} else if (c->found && store) {
+		c->result = kstrtoull(c->text, 10, &depth) || !depth ? -EINVAL : 0;
+		if (c->result)
+			return;
+		s->q.async_depth = min_t(u64, s->q.nr_requests, depth);
+		shim_depth_updated(s);
+	} else if (c->found) {
+		c->result = sysfs_emit(c->out, "%u\n", s->q.async_depth);
+	}
+	c->out_used = store ? 0 : c->result;
+}
+
+static void shim_attributes(struct shim_queue *s, struct shim_call *c)
+{
+	const struct elv_fs_entry *attr = s->q.elevator->type->elevator_attrs;
+
+	c->found = 1;
+	for (; attr && attr->attr.name; attr++)
+		c->out_used += scnprintf(c->out + c->out_used, c->out_room - c->out_used, "%s ", attr->attr.name);
+	if (shim_is_depth("async_depth"))
+		c->out_used += scnprintf(c->out + c->out_used, c->out_room - c->out_used, "async_depth ");
+}
+
 /* A call. The caller catches what goes wrong in it. */
 void shim_run(struct shim_queue *s, struct shim_call *c)
 {
@@ -671,7 +754,6 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 	struct bio *bio = c->bio < s->config.bios ? &s->bios[c->bio] : NULL;
 	struct blk_mq_hw_ctx *hctx = s->hctxs[c->io.hctx];
 	struct blk_mq_alloc_data data = { 0 };
-	struct elv_fs_entry *attr;
 	unsigned int i;
 	LIST_HEAD(list);
 
@@ -747,21 +829,12 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 		c->result = data.shallow_depth;
 		break;
 	case SHIM_DEPTH_UPDATED:
-		s->q.nr_requests = c->number;
-		shim_depth_updated(s);
+		shim_set_nr_requests(s, c->number);
 		s->updated = true;
 		break;
 	case SHIM_STORE:
 	case SHIM_SHOW:
-		if (c->op == SHIM_STORE && !strcmp(c->name, "async_depth"))
-			s->updated = false;
-		attr = shim_attr(s, c->name);
-		if (!attr)
-			break;
-		c->found = 1;
-		c->result = c->op == SHIM_STORE ? attr->store(s->q.elevator, c->text, strlen(c->text))
-						: attr->show(s->q.elevator, c->out);
-		c->out_used = c->op == SHIM_SHOW ? c->result : 0;
+		shim_attribute(s, c, c->op == SHIM_STORE);
 		break;
 	case SHIM_DEBUGFS:
 		shim_debugfs(s, c);
@@ -773,10 +846,7 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 			blk_queue_flag_set(QUEUE_FLAG_NONROT, &s->q);
 		break;
 	case SHIM_ATTRIBUTES:
-		c->found = 1;
-		for (attr = s->q.elevator->type->elevator_attrs; attr && attr->attr.name; attr++)
-			c->out_used += scnprintf(c->out + c->out_used, c->out_room - c->out_used, "%s ",
-						 attr->attr.name);
+		shim_attributes(s, c);
 		break;
 	case SHIM_EXIT:
 		for (i = 0; ops->exit_hctx && i < s->config.hctxs; i++)

@@ -50,8 +50,8 @@ pub(crate) struct Build<'a> {
     pub(crate) file: &'a Path,
     /// Ticks a second.
     pub(crate) hz: u32,
-    /// Further flags of the compiler for all files of the tree, as for gcov.
-    pub(crate) flags: &'a [String],
+    /// Lines of the tree's files that are reached are counted.
+    pub(crate) coverage: bool,
     pub(crate) into: &'a Path,
 }
 
@@ -74,7 +74,7 @@ impl Build<'_> {
         for (number, file) in files.iter().enumerate() {
             let mut command = self.compiler_of_kernel(number);
             command.arg("-w");
-            command.args(self.flags);
+            command.args(self.coverage.then_some("--coverage"));
             if number < own.len() || TRACED.iter().any(|name| file.ends_with(name)) {
                 command.arg("-fsanitize=thread");
             }
@@ -190,6 +190,9 @@ impl Build<'_> {
         for name in self.missing(objects)? {
             text += &format!("void {name}(void) {{ shim_missing(\"{name}\"); }}\n");
         }
+        if self.coverage {
+            text += "void __gcov_dump(void);\nvoid shim_counts(void) { __gcov_dump(); }\n";
+        }
         write(&stubs, &text)?;
         let library = self.into.join(LIBRARY);
         let mut command = self.linker(objects, &library);
@@ -201,7 +204,8 @@ impl Build<'_> {
     fn linker(&self, objects: &[PathBuf], into: &Path) -> Command {
         let mut command = compiler();
         command.args(["-shared", "-Wl,-Bsymbolic"]).args(objects);
-        command.args(self.flags).arg("-o").arg(into);
+        command.args(self.coverage.then_some("--coverage"));
+        command.arg("-o").arg(into);
         command
     }
 

@@ -176,14 +176,16 @@ impl Comparison {
         }
     }
 
-    /// Attributes of the second side with their defaults.
+    /// Attributes that both sides have, with the second one's defaults.
     fn attributes(&self) -> Vec<(&'static str, Value)> {
-        let [_, other] = &self.sides;
-        match (&other.scheduler, SchedulerKind::by_name(&self.scheduler)) {
+        let of = |side: &Side| match (&side.scheduler, SchedulerKind::by_name(&self.scheduler)) {
             (Some(settings), _) => settings.shown(),
             (None, Some(kind)) => kind.defaults(self.hz, 128).shown(),
             (None, None) => Vec::new(),
-        }
+        };
+        let [first, mut attributes] = self.sides.each_ref().map(of);
+        attributes.retain(|(name, _)| first.iter().any(|(other, _)| other == name));
+        attributes
     }
 
     /// All that each side prints for the commands of a script, up to the first one that fails on
@@ -307,8 +309,10 @@ impl Comparison {
 
 /// A kernel's mistake that both sides stop at (docs/findings/0003): bfq merges the queues of two
 /// actuators, and a process keeps a queue whose reference is gone, or gets back the state of
-/// another one: weight raising that is not counted, a weight of zero that C divides by.
-const MERGED_ACROSS_ACTUATORS: [&str; 7] = [
+/// another one: weight raising that is not counted, a weight of zero that C divides by, a pointer
+/// of a queue that is freed.
+const MERGED_ACROSS_ACTUATORS: [&str; 8] = [
+    "access to address",
     "parent of the root",
     "busy queues that are raised",
     "a division by zero",

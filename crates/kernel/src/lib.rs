@@ -3,12 +3,14 @@
 //!
 //! * [`Tree`]: a directory with a kernel's source; nothing of it is in this project
 //! * [`Library`]: a scheduler's C file, compiled over the headers in `shim/`, and loaded
+//! * [`Coverage`]: which lines of it were reached
 //! * [`Policy`]: that scheduler as blkmq sees one ([`blkmq::elevator::Scheduler`])
 //!
 //! The only crate with `unsafe`: it calls C, in `library.rs` alone. Not here: locks, CPUs and
 //! prices, which are those of any scheduler of a program (`blkmq::elevator::Custom`).
 
 mod compile;
+mod coverage;
 pub mod differential;
 mod flags;
 mod library;
@@ -20,6 +22,7 @@ mod script;
 mod show;
 mod tree;
 
+pub use coverage::Coverage;
 pub use library::Library;
 pub use policy::{Fault, Policy};
 pub use tree::{Error, Tree};

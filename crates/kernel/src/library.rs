@@ -9,11 +9,12 @@
 use crate::compile::{Build, LIBRARY};
 use crate::tree::{Error, Tree};
 use std::alloc::{self, Layout};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_uint, c_ulong, c_ulonglong, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Absorbed requests of one call.
 const GONE_MAX: usize = 64;
@@ -288,6 +289,8 @@ pub struct Library {
     run: Run,
     limits: SetLimits,
     call_part: CallPart,
+    /// Writes the counts of lines, where they are counted.
+    counts: Option<unsafe extern "C" fn()>,
     /// The name that the scheduler registers.
     pub name: String,
     /// The file.
@@ -296,6 +299,8 @@ pub struct Library {
     pub tree: Tree,
     /// Ticks a second that it was compiled for.
     pub hz: u32,
+    /// Texts of errors with a place, as they are shown.
+    places: Mutex<BTreeMap<String, String>>,
     _code: libloading::Library,
     /// Removed with the last queue.
     dir: tempfile::TempDir,
@@ -309,19 +314,14 @@ impl fmt::Debug for Library {
 
 impl Library {
     /// Compiles `file` over the shim, with what it calls of `tree`, for kernels with `hz` ticks a
-    /// second. `flags`: further ones of the compiler for all files of the tree.
-    pub fn build(
-        tree: &Tree,
-        file: &Path,
-        hz: u32,
-        flags: &[String],
-    ) -> Result<Arc<Library>, Error> {
+    /// second. With `coverage`, lines that are reached are counted.
+    pub fn build(tree: &Tree, file: &Path, hz: u32, coverage: bool) -> Result<Arc<Library>, Error> {
         let dir = tempfile::tempdir().map_err(Error::read(&std::env::temp_dir()))?;
         let path = Build {
             tree,
             file,
             hz,
-            flags,
+            coverage,
             into: dir.path(),
         }
         .run()?;
@@ -353,6 +353,8 @@ impl Library {
                 .to_owned(),
         };
         let start = start.ok_or_else(not_one)?;
+        // SAFETY: a function of missing.c with this type.
+        let counts = unsafe { code.get(b"shim_counts\0") }.ok().map(|f| *f);
         // SAFETY: the module's init function, which the macro module_init() of the shim made.
         let status = unsafe { start() };
         // SAFETY: returns null or a constant string of the scheduler.
@@ -369,10 +371,12 @@ impl Library {
             run,
             limits,
             call_part,
+            counts,
             name,
             file: file.to_owned(),
             tree: tree.clone(),
             hz,
+            places: Mutex::default(),
             _code: code,
             dir,
         }))
@@ -380,12 +384,29 @@ impl Library {
 }
 
 impl Library {
+    /// Writes the counts of lines next to the objects.
+    pub(crate) fn write_counts(&self) {
+        if let Some(counts) = self.counts {
+            // SAFETY: the runtime of gcov, which locks its own data.
+            unsafe { counts() };
+        }
+    }
+
+    /// What was compiled.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// A text with a place in the library at its end, as one with function and line, if addr2line
     /// of binutils is there.
     fn with_line(&self, text: String) -> String {
         let Some((what, place)) = text.rsplit_once(" @") else {
             return text;
         };
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = places.get(&text) {
+            return known.clone();
+        }
         let file = self.dir.path().join(LIBRARY);
         let mut command = std::process::Command::new("addr2line");
         command.args(["-f", "-s", "-e"]).arg(file).arg(place);
@@ -394,10 +415,12 @@ impl Library {
         let known = printed
             .split_once('\n')
             .filter(|(name, _)| !name.starts_with('?'));
-        match known {
+        let shown = match known {
             Some((name, line)) => format!("{what}: {name}(), {}", line.trim()),
             None => what.to_owned(),
-        }
+        };
+        places.insert(text.clone(), shown.clone());
+        shown
     }
 }
 

@@ -410,7 +410,7 @@ fn depth_call(wanted: Wanted) -> Call {
     call
 }
 
-fn fault(library: &Library, name: &str, text: &str) -> Fault {
+pub(crate) fn fault(library: &Library, name: &str, text: &str) -> Fault {
     let file = library.file.display();
     Fault {
         text: format!("{file}: in {name}: {text}"),
@@ -612,9 +612,9 @@ impl Scheduler for Policy {
         (call.found != 0).then_some(call.result)
     }
 
-    fn depth_updated(&mut self, old: u32) {
+    fn depth_updated(&mut self, _old: u32, new: u32) {
         let mut call = Call::new(Entry::DepthUpdated);
-        call.number = old;
+        call.number = new;
         self.call(&mut call, "depth_updated", Now::default());
     }
 

@@ -1,5 +1,6 @@
 //! A directory with the source of a kernel, and what can be wrong with it.
 
+use blkmq::rules::Rules;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +73,21 @@ impl Tree {
         let mut above = file.ancestors().skip(1);
         let found = above.find_map(|dir| Tree::open(dir).ok());
         found.ok_or(Error::OutsideTree(file))
+    }
+
+    /// The rules of the newest kernel that is not newer.
+    pub fn rules(&self) -> &'static Rules {
+        let [major, minor, _] = self.version;
+        let number = |rules: &Rules| {
+            let (major, minor) = rules.name.strip_prefix('v')?.split_once('.')?;
+            Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+        };
+        let known = Rules::ALL
+            .iter()
+            .filter_map(|rules| Some((number(rules)?, rules)));
+        let older = known.filter(|&(number, _)| number <= (major, minor));
+        let newest = older.max_by_key(|&(number, _)| number);
+        newest.map_or(&Rules::ALL[0], |(_, rules)| rules)
     }
 
     /// `6.12.117`.

@@ -16,6 +16,9 @@ const KERNELS: [&str; 2] = ["6.1", "6.12"];
 /// Schedulers, and parts of the kernel that they use.
 const COMPARED: [&str; 5] = ["mq-deadline", "kyber", "bfq", "sbitmap", "rbtree"];
 
+/// Those of them whose lines must be reached.
+const SCHEDULERS: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
+
 /// What a build needs of a tree.
 const PARTS: [&str; 6] = [
     "Makefile",
@@ -76,18 +79,42 @@ pub(crate) fn differential(operations: u64) -> Result {
         for kernel in KERNELS {
             let run = compared(&blksim, what, kernel, operations);
             let printed = run.printed()?;
-            print!("{}", printed.stdout);
+            let lines = printed.stdout.lines();
+            for line in lines.filter(|line| !line.starts_with("  not: ")) {
+                println!("{line}");
+            }
             if !printed.success {
                 return Err(Failure(format!(
                     "{what} of {kernel}: {}",
                     printed.stderr.trim()
                 )));
             }
+            if SCHEDULERS.contains(&what) {
+                reached(&printed.stdout)?;
+            }
         }
     }
     alike(&blksim)?;
     faults(&blksim)?;
     mutants(&blksim)
+}
+
+/// At least nine in ten lines of a scheduler's files are reached: lines `FILE: SHARE % of LINES
+/// lines reached`.
+fn reached(printed: &str) -> Result {
+    let of_file = |line: &str| {
+        let (_, rest) = line.split_once(".c: ")?;
+        let (share, rest) = rest.split_once(" % of ")?;
+        let lines: f64 = rest.strip_suffix(" lines reached")?.parse().ok()?;
+        Some((lines, share.parse::<f64>().ok()? / 100.0 * lines))
+    };
+    let files = printed.lines().filter_map(of_file);
+    let (lines, reached) = files.fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    if lines == 0.0 || reached / lines < 0.9 {
+        let text = format!("{reached:.0} of {lines} lines reached, expected 90 %");
+        return Err(Failure(format!("{text}\n{printed}")));
+    }
+    Ok(Outcome::Passed)
 }
 
 fn compared(blksim: &Path, what: &str, kernel: &str, operations: u64) -> Run {
@@ -99,6 +126,7 @@ fn compared(blksim: &Path, what: &str, kernel: &str, operations: u64) -> Run {
         &dir,
         "--operations",
         &operations,
+        "--coverage",
     ];
     Run::new(blksim, &arguments)
 }

@@ -149,7 +149,7 @@ forward! {
         fn timer(pool: &mut RequestPool, timer: u8, now: Now) -> After;
         fn take_timer() -> Option<TimerAsk>;
         fn limit_depth_locked(wanted: Wanted, now: Now) -> Option<u32>;
-        fn depth_updated(old: u32);
+        fn depth_updated(old: u32, new: u32);
         fn store(name: &str, text: &str, now: Now) -> Result<(), StoreError>;
         fn lines_at(times: &[SimTime]);
         fn rotates(rotational: bool);

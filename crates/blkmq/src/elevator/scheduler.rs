@@ -404,9 +404,9 @@ pub trait Scheduler: Any + Debug {
         self.limit_depth(wanted)
     }
 
-    /// Called before queue/nr_requests changes; `old` is the value until then (depth_updated).
-    /// Default: nothing.
-    fn depth_updated(&mut self, _old: u32) {}
+    /// queue/nr_requests changes (depth_updated, which kernels before 6.18 call while q->nr_requests
+    /// is still the old one). Default: nothing.
+    fn depth_updated(&mut self, _old: u32, _new: u32) {}
 
     /// Writes `text` to the attribute `name` while requests may be queued, as a write to sysfs
     /// would. Default: there is no attribute.

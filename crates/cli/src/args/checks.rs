@@ -152,6 +152,9 @@ pub(crate) struct DifferentialArgs {
     /// Differences to look for, distinguished by the commands that show them
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) scripts: usize,
+    /// Print which lines of the C are reached (gcov)
+    #[arg(long)]
+    pub(crate) coverage: bool,
     /// Ticks a second, for which the C is compiled
     #[arg(long, value_name = "N", default_value_t = 250)]
     pub(crate) hz: u32,

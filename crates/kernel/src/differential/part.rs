@@ -5,7 +5,9 @@
 
 use super::dice::Dice;
 use super::{Difference, Outcome, shrink};
-use crate::library::Library;
+use crate::library::{Library, Part};
+use crate::policy::fault;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 /// Both forms of a part. A command that makes no sense in their state is refused.
@@ -21,6 +23,12 @@ pub(super) trait Twins: Sized {
 
     /// A random command.
     fn random(&self, dice: &mut Dice) -> String;
+}
+
+/// A part in C. An error of C ends the program's run.
+pub(super) fn opened(library: &Arc<Library>, cpus: u32, arg: [u32; 4]) -> Part {
+    let part = Part::new(library, cpus, arg);
+    part.unwrap_or_else(|text| resume_unwind(Box::new(fault(library, "a new part", &text))))
 }
 
 /// Commands of a script.

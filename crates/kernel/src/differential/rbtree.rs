@@ -7,7 +7,7 @@
 //! ```
 
 use super::dice::Dice;
-use super::part::{Twins, numbers};
+use super::part::{Twins, numbers, opened};
 use crate::library::{Library, Part, PartOp};
 use blkmq::list::NIL;
 use blkmq::rbtree::{LEFT, RIGHT, RbNodes as _};
@@ -75,7 +75,7 @@ impl Twins for Tree {
         Some(Tree {
             pool: RequestPool::new(REQUESTS as usize, 0),
             ours: SortTree::new(),
-            theirs: Part::new(library, 1, [0; 4]).ok()?,
+            theirs: opened(library, 1, [0; 4]),
             queued: [false; REQUESTS as usize],
         })
     }

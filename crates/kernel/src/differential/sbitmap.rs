@@ -9,12 +9,11 @@
 //! ```
 
 use super::dice::Dice;
-use super::part::{Twins, numbers};
+use super::part::{Twins, numbers, opened};
 use crate::library::{BITS_MAX, Library, Part, PartOp};
 use blkmq::env::Effect;
 use blkmq::path::MapAlone;
 use blkmq::request::{HctxId, QueueId};
-use blkmq::rules::Rules;
 use blkmq::sbitmap::{Sbitmap, WAIT_QUEUES};
 use blkmq::waiter::{Waiter, WaiterId};
 use std::collections::BTreeMap;
@@ -243,8 +242,7 @@ impl Twins for Map {
         let &[depth, round_robin, min_shallow, seed] = n.as_slice() else {
             return None;
         };
-        let [major, minor, _] = library.tree.version;
-        let rules = Rules::by_name(&format!("v{major}.{minor}"))?;
+        let rules = *library.tree.rules();
         let mut random = seed;
         let hint = || {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -258,7 +256,7 @@ impl Twins for Map {
         let arg = [depth, round_robin, min_shallow, seed];
         Some(Map {
             ours: MapAlone::new(map, rules, WAITERS as u16),
-            theirs: Part::new(library, CPUS, arg).ok()?,
+            theirs: opened(library, CPUS, arg),
             taken: BTreeMap::new(),
             waits: BTreeMap::new(),
             depth_at_first: depth,
@@ -341,6 +339,11 @@ fn state(map: &Sbitmap) -> String {
         map.completion_cnt.peek(),
         map.wakeup_cnt.peek(),
     );
+    // Those beyond the depth are not counted.
+    let used = (0..map.depth()).filter(|&bit| map.is_busy(bit)).count();
+    let mut words = map.words.iter().take(map.word_count() as usize);
+    let any = words.any(|word| word.word.peek() & !word.cleared.peek() != 0);
+    let _ = write!(text, " used {used} {}", if any { "any" } else { "none" });
     text += "\nmap";
     for word in &map.words {
         let _ = write!(text, " {:x}/{:x}", word.word.peek(), word.cleared.peek());

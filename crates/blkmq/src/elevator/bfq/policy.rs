@@ -249,7 +249,7 @@ impl Scheduler for Bfq {
         self.depth(wanted)
     }
 
-    fn depth_updated(&mut self, old: u32) {
+    fn depth_updated(&mut self, old: u32, _new: u32) {
         self.settings.nr_requests = old;
     }
 

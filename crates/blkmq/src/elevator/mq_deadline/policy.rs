@@ -302,7 +302,7 @@ impl Scheduler for MqDeadline {
 
     /// Every write to queue/nr_requests discards the async_depth that was set; and as the hook
     /// runs before the new value is stored, the old one takes its place.
-    fn depth_updated(&mut self, old: u32) {
+    fn depth_updated(&mut self, old: u32, _new: u32) {
         self.settings.async_depth = old;
     }
 

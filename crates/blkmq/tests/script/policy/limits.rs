@@ -5,6 +5,9 @@ use super::{PolicyQueue, Printed};
 use blkmq::elevator::{TagMapSize, Wanted};
 use blkmq::request::BioId;
 
+/// A smaller number in queue/nr_requests becomes this one.
+const BLKDEV_MIN_RQ: u32 = 4;
+
 impl PolicyQueue {
     pub(super) fn wanted(&self, bio: BioId) -> Wanted {
         let of = self.pool.bio(bio);
@@ -33,9 +36,12 @@ impl PolicyQueue {
     }
 
     pub(super) fn write_nr_requests(&mut self, rest: &str) -> Printed {
-        let old = self.nr_requests;
-        self.call(|policy, _, _| policy.depth_updated(old));
-        self.nr_requests = parse_number(rest)?;
+        let (old, new) = (
+            self.nr_requests,
+            parse_number::<u32>(rest)?.max(BLKDEV_MIN_RQ),
+        );
+        self.call(|policy, _, _| policy.depth_updated(old, new));
+        self.nr_requests = new;
         self.map_requests = self.map_requests.max(self.nr_requests);
         Ok(Vec::new())
     }
