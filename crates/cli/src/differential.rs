@@ -137,6 +137,7 @@ fn comparison(args: &DifferentialArgs) -> Result<(Comparison, Vec<Arc<Library>>)
     let comparison = Comparison {
         scheduler,
         hz,
+        decisions: args.against.is_some(),
         sides,
     };
     Ok((comparison, libraries))

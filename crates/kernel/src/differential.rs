@@ -44,6 +44,8 @@ pub struct Comparison {
     pub scheduler: String,
     /// Ticks a second.
     pub hz: u32,
+    /// Decisions alone are compared: what is printed, without state and messages.
+    pub decisions: bool,
     /// Both sides; scripts expect what the second one prints.
     pub sides: [Side; 2],
 }
@@ -138,15 +140,16 @@ impl Comparison {
         };
         while done < operations {
             let mut script = generator.begin();
+            script.retain(|line| !(self.decisions && line == "log on"));
             let Some(mut pair) = self.begin(&script) else {
                 continue;
             };
             for command in &script[1..] {
-                let _ = pair.command(command);
+                let _ = self.command(&mut pair, command);
             }
             while let Some(command) = generator.command() {
                 script.push(command.clone());
-                let [one, other] = pair.command(&command);
+                let [one, other] = self.command(&mut pair, &command);
                 done += 1;
                 if is_deviation(&script[0], &one) || is_deviation(&script[0], &other) {
                     deviations += 1;
@@ -196,7 +199,7 @@ impl Comparison {
             return printed;
         };
         for command in &script[1..] {
-            let done = pair.command(command);
+            let done = self.command(&mut pair, command);
             let failed = done.iter().any(Result::is_err);
             for (all, done) in printed.iter_mut().zip(done) {
                 all.extend(lines_of(done));
@@ -211,7 +214,12 @@ impl Comparison {
     /// Queues of the first command of a script; none if it makes no sense.
     fn begin(&self, script: &[String]) -> Option<Pair> {
         let queue = |side: &Side| {
-            let line = script[0].replace("rules=", &format!("rules={}", side.rules));
+            // The same block layer around both schedulers.
+            let rules = match self.decisions {
+                true => self.sides[1].rules,
+                false => side.rules,
+            };
+            let line = script[0].replace("rules=", &format!("rules={rules}"));
             let line = line.replace("hz=", &format!("hz={}", self.hz));
             let scheduler = side.scheduler.as_ref();
             if !needs_layer(&self.scheduler) {
@@ -226,11 +234,25 @@ impl Comparison {
         Some(Pair([queue(one)?, queue(other)?]))
     }
 
+    /// What of a command is compared.
+    fn command(&self, pair: &mut Pair, command: &str) -> [Done; 2] {
+        let [one, other] = pair.0.each_mut().map(|queue| carry_out(queue, command));
+        // A scheduler in C without files in debugfs shows no state: then its log has to do.
+        let both = |done: &Shown| done.as_ref().is_ok_and(|(_, state)| !state.is_empty());
+        let compared = !self.decisions && both(&one) && both(&other);
+        [one, other].map(|done| {
+            done.map(|(mut lines, state)| {
+                lines.extend(state.into_iter().filter(|_| compared));
+                lines
+            })
+        })
+    }
+
     /// The command at which the sides differ, if they do, and what they print there.
     fn first_difference(&self, script: &[String]) -> Option<(usize, [Vec<String>; 2])> {
         let mut pair = self.begin(script)?;
         for (at, command) in script.iter().enumerate().skip(1) {
-            let [one, other] = pair.command(command);
+            let [one, other] = self.command(&mut pair, command);
             if is_deviation(&script[0], &one) || is_deviation(&script[0], &other) {
                 return None;
             }
@@ -334,21 +356,6 @@ fn lines_of(done: Done) -> Vec<String> {
         Ok(lines) => lines,
         Err(Stop::Refused) => vec!["this side refuses the command".to_owned()],
         Err(Stop::Failed(text)) => vec![text],
-    }
-}
-
-impl Pair {
-    fn command(&mut self, command: &str) -> [Done; 2] {
-        let [one, other] = self.0.each_mut().map(|queue| carry_out(queue, command));
-        // A scheduler in C without files in debugfs shows no state: then its log has to do.
-        let both = |done: &Shown| done.as_ref().is_ok_and(|(_, state)| !state.is_empty());
-        let compared = both(&one) && both(&other);
-        [one, other].map(|done| {
-            done.map(|(mut lines, state)| {
-                lines.extend(state.into_iter().filter(|_| compared));
-                lines
-            })
-        })
     }
 }
 

@@ -143,7 +143,7 @@ pub(crate) struct DifferentialArgs {
     /// The kernel tree: a directory with Makefile, block, include and lib
     #[arg(long, value_name = "DIR")]
     pub(crate) linux: PathBuf,
-    /// Compare with the scheduler of this tree instead of the model's
+    /// Compare decisions with the scheduler of this tree instead of the model's
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
     /// Commands of scripts to carry out on both
