@@ -124,6 +124,7 @@ fn side(args: &DifferentialArgs, dir: &Path) -> Result<(std::sync::Arc<Library>,
     let library = Library::build(&tree, &file, args.hz, &[]).map_err(failed)?;
     let policy = Policy::new(&library);
     let policy = policy.map_err(|fault| Error::usage("differential", fault.text))?;
+    let policy = policy.with_events();
     let side = Side {
         name: format!("{} of {}", args.scheduler, tree.release()),
         rules: rules_of(&tree),

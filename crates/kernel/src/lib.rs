@@ -8,10 +8,11 @@
 //! The only crate with `unsafe`: it calls C, in `library.rs` alone. Not here: locks, CPUs and
 //! prices, which are those of any scheduler of a program (`blkmq::elevator::Custom`).
 
+mod call;
 mod compile;
 pub mod differential;
-mod flags;
 mod library;
+mod mirror;
 mod policy;
 /// The scripts of blkmq's own tests, and what carries them out.
 #[allow(dead_code, reason = "only scripts about a scheduler are needed")]
@@ -20,6 +21,7 @@ mod script;
 mod show;
 mod tree;
 
+pub use blkmq::elevator::Fault;
 pub use library::Library;
-pub use policy::{Fault, Policy};
+pub use policy::Policy;
 pub use tree::{Error, Tree};
