@@ -81,6 +81,8 @@ struct shim_call {
 	/* The queue must be run; a timer was armed or cancelled (1, 2), and when it expires. */
 	unsigned int run, timer_asked, timer;
 	unsigned long long timer_after_ns;
+	/* That of an inserted request. */
+	unsigned long long fifo_time;
 	/* The scheduler's code made so many. */
 	unsigned int accesses;
 	/* Elements of the arrays below; an array that is null, or has no room, is not wanted. */

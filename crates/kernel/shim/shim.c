@@ -694,6 +694,7 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 		list_add_tail(&rq->queuelist, &list);
 		ops->insert_requests(hctx, &list, c->at_head);
 		c->level = shim_level(s, rq);
+		c->fifo_time = rq->fifo_time;
 		break;
 	case SHIM_DISPATCH:
 		rq = ops->dispatch_request(hctx);

@@ -117,6 +117,8 @@ pub(crate) struct Call {
     pub(crate) timer_asked: c_uint,
     pub(crate) timer: c_uint,
     pub(crate) timer_after_ns: c_ulonglong,
+    /// That of an inserted request, in ticks.
+    pub(crate) fifo_time: c_ulonglong,
     accesses: c_uint,
     // Arrays of `Found`, and how many elements were appended.
     pub(crate) gone_count: c_uint,
@@ -167,6 +169,7 @@ impl Call {
             timer_asked: 0,
             timer: 0,
             timer_after_ns: 0,
+            fifo_time: 0,
             accesses: 0,
             gone_count: 0,
             nomerge_count: 0,

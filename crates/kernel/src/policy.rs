@@ -21,7 +21,7 @@ use blkmq::request::{
     BioId, CpuId, HctxId, IoContextId, Place, Request, RequestId, RequestPool, Sector, Sectors,
     Touch,
 };
-use blkmq::time::Duration;
+use blkmq::time::{Duration, Jiffies};
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{CStr, CString};
 use std::hash::{Hash, Hasher};
@@ -125,8 +125,13 @@ impl Policy {
         }
     }
 
+    /// jiffies when the clock is 0.
+    fn jiffies(&self) -> u64 {
+        if self.info.reads_clock { JIFFIES } else { 0 }
+    }
+
     fn set_clock(&self, call: &mut Call, now: Now) {
-        let base = if self.info.reads_clock { JIFFIES } else { 0 };
+        let base = self.jiffies();
         call.ticks = base + now.tick.0;
         call.locked_ticks = base + call.locked_ticks.max(now.tick.0);
         call.ktime_ns = now.time.0;
@@ -328,13 +333,13 @@ fn is_new(request: &Request) -> bool {
 }
 
 /// Properties of a scheduler whose state blkmq has under several locks, and in tokens: in C all of
-/// it is under one lock, and C has the tokens.
+/// it is under the first of them, and C has the tokens.
 fn of_one_lock(info: &'static SchedulerInfo) -> &'static SchedulerInfo {
     if info.locks.len() == 1 {
         return info;
     }
     Box::leak(Box::new(SchedulerInfo {
-        locks: PLAIN.locks,
+        locks: &info.locks[..1],
         tokens: &[],
         ..*info
     }))
@@ -432,6 +437,7 @@ impl Scheduler for Policy {
             call.level
         };
         pool[rq].elv_priv = [level, KNOWN];
+        pool[rq].fifo_time = Jiffies(call.fifo_time.saturating_sub(self.jiffies()));
         self.follow(pool, merging);
         let mut absorbed = QueueList::new();
         for gone in &self.found.gone {
