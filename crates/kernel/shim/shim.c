@@ -79,17 +79,20 @@ static void shim_note(enum shim_touch kind, unsigned long number)
 #define SHIM_WITHIN(field, member) \
 	((field) - offsetof(struct request, member) < sizeof(((struct request *)0)->member))
 
-static void shim_accessed(void *address, bool write)
+static __always_inline void shim_accessed(void *address, bool write)
 {
 	struct shim_queue *s = shim_queue;
+	struct shim_call *c = shim_this;
 	unsigned long in_rqs, id, field, in_hash;
 
 	/* A module or a queue is being set up. */
-	if (!shim_this)
+	if (!c)
+		return;
+	if (++c->accesses > SHIM_ACCESSES_MAX)
+		shim_bug("shim", 0, "the call does not end: a million accesses to memory");
+	if (!c->touches && c->op != SHIM_FINISH)
 		return;
 	in_rqs = (char *)address - (char *)s->rqs;
-	if (++shim_this->accesses > SHIM_ACCESSES_MAX)
-		shim_bug("shim", 0, "the call does not end: a million accesses to memory");
 	if (in_rqs < s->rqs_bytes) {
 		id = in_rqs / sizeof(struct request);
 		field = in_rqs % sizeof(struct request);
@@ -105,23 +108,25 @@ static void shim_accessed(void *address, bool write)
 	else if (address == &s->q.last_merge)
 		shim_note(write ? SHIM_LAST_MERGE_WRITTEN : SHIM_LAST_MERGE, 0);
 	else if (write && (unsigned long)((char *)address - (char *)s) < s->config.bytes) {
-		if (shim_this->op == SHIM_FINISH && shim_this->rq == SHIM_NONE)
+		if (c->op == SHIM_FINISH && c->rq == SHIM_NONE)
 			shim_counts_end(&s->ends, address);
 		shim_note(SHIM_LINE, (unsigned long)((char *)address - (char *)s) / 64);
 	}
 }
+static void shim_read(void *a) { shim_accessed(a, false); }
+static void shim_wrote(void *a) { shim_accessed(a, true); }
 #define SHIM_ACCESS(bytes) \
-	void __tsan_read##bytes(void *a) { shim_accessed(a, false); } \
-	void __tsan_write##bytes(void *a) { shim_accessed(a, true); } \
-	void __tsan_unaligned_read##bytes(void *a) { shim_accessed(a, false); } \
-	void __tsan_unaligned_write##bytes(void *a) { shim_accessed(a, true); }
+	void __tsan_read##bytes(void *a) { shim_read(a); } \
+	void __tsan_write##bytes(void *a) { shim_wrote(a); } \
+	void __tsan_unaligned_read##bytes(void *a) { shim_read(a); } \
+	void __tsan_unaligned_write##bytes(void *a) { shim_wrote(a); }
 SHIM_ACCESS(1)
 SHIM_ACCESS(2)
 SHIM_ACCESS(4)
 SHIM_ACCESS(8)
 SHIM_ACCESS(16)
-void __tsan_read_range(void *a, size_t bytes) { shim_accessed(a, false); }
-void __tsan_write_range(void *a, size_t bytes) { shim_accessed(a, true); }
+void __tsan_read_range(void *a, size_t bytes) { shim_read(a); }
+void __tsan_write_range(void *a, size_t bytes) { shim_wrote(a); }
 void __tsan_func_entry(void *caller) { }
 void __tsan_func_exit(void) { }
 void __tsan_init(void) { }
@@ -487,7 +492,6 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	struct shim_queue *s = kzalloc(sizeof(*s), GFP_KERNEL);
 	struct request_queue *q = &s->q;
 	unsigned int i;
-	int error;
 
 	shim_queue = s;
 	shim_this = NULL;
@@ -546,8 +550,7 @@ struct shim_queue *shim_open(const struct shim_config *config)
 		sbitmap_queue_init_node(&s->tags[i].bitmap_tags, config->nr_requests, -1, false, GFP_KERNEL, 0);
 	}
 	BUG_ON(!shim_type);
-	error = shim_type->ops.init_sched(q, shim_type);
-	if (error)
+	if (shim_type->ops.init_sched(q, shim_type))
 		return NULL;
 	if (shim_type->ops.init_hctx)
 		for (i = 0; i < config->hctxs; i++)

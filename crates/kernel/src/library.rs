@@ -25,15 +25,36 @@ type Restore = unsafe extern "C" fn(*const u8);
 type Print = unsafe extern "C" fn(*mut c_void, *mut [c_ulong; 2]);
 type Name = unsafe extern "C" fn() -> *const c_char;
 
-/// A scheduler's C file, compiled and loaded.
-pub struct Library {
-    // Functions of `code`, which is never unloaded before them.
+/// Functions of shim/host.c.
+struct Calls {
     create: Create,
     run: Run,
     call_part: CallPart,
     save: Save,
     restore: Restore,
     print: Print,
+}
+
+impl Calls {
+    fn of(code: &libloading::Library) -> Result<Calls, libloading::Error> {
+        // SAFETY: functions of these types; the library outlives them, as it has both.
+        unsafe {
+            Ok(Calls {
+                create: *code.get(b"shim_create\0")?,
+                run: *code.get(b"shim_call\0")?,
+                call_part: *code.get(b"shim_call_part\0")?,
+                save: *code.get(b"shim_save\0")?,
+                restore: *code.get(b"shim_restore\0")?,
+                print: *code.get(b"shim_print\0")?,
+            })
+        }
+    }
+}
+
+/// A scheduler's C file, compiled and loaded.
+pub struct Library {
+    // Functions of `code`, which is never unloaded before them.
+    calls: Calls,
     /// The name that the scheduler registers.
     pub name: String,
     /// The file.
@@ -78,18 +99,8 @@ impl Library {
         // SAFETY: the library was linked from the shim, whose only initialisers are those of the C
         // library.
         let code = unsafe { libloading::Library::new(&path) }.map_err(failed)?;
-        // SAFETY: functions of shim/host.c and shim/shim.c with these types; `code` outlives them.
-        let (create, run, call_part, save, restore, print) = unsafe {
-            (
-                *code.get::<Create>(b"shim_create\0").map_err(failed)?,
-                *code.get::<Run>(b"shim_call\0").map_err(failed)?,
-                *code.get::<CallPart>(b"shim_call_part\0").map_err(failed)?,
-                *code.get::<Save>(b"shim_save\0").map_err(failed)?,
-                *code.get::<Restore>(b"shim_restore\0").map_err(failed)?,
-                *code.get::<Print>(b"shim_print\0").map_err(failed)?,
-            )
-        };
-        // SAFETY: as above.
+        let calls = Calls::of(&code).map_err(failed)?;
+        // SAFETY: functions of shim/shim.c with these types; `code` outlives them.
         let (start, name) = unsafe {
             (
                 code.get::<unsafe extern "C" fn() -> i32>(b"shim_module_init_0\0")
@@ -116,12 +127,7 @@ impl Library {
             .to_string_lossy()
             .into_owned();
         Ok(Arc::new(Library {
-            create,
-            run,
-            call_part,
-            save,
-            restore,
-            print,
+            calls,
             name,
             file: file.to_owned(),
             tree: tree.clone(),
@@ -230,7 +236,7 @@ impl Home {
     fn put(&mut self, library: &Library, image: &Image) {
         if self.here != image.number {
             // SAFETY: an image of a queue in this arena.
-            unsafe { (library.restore)(image.bytes.as_ptr()) };
+            unsafe { (library.calls.restore)(image.bytes.as_ptr()) };
             self.here = image.number;
         }
     }
@@ -241,7 +247,7 @@ impl Home {
         loop {
             let (at, room) = (bytes.as_mut_ptr(), bytes.capacity());
             // SAFETY: there is so much room.
-            let size = unsafe { (library.save)(self.arena.address(), at, room) };
+            let size = unsafe { (library.calls.save)(self.arena.address(), at, room) };
             if size <= room {
                 // SAFETY: so many bytes were written.
                 unsafe { bytes.set_len(size) };
@@ -264,7 +270,7 @@ impl Home {
     fn print(&mut self, library: &Library) -> [c_ulong; 2] {
         let mut print = [0; 2];
         // SAFETY: the arena has a queue.
-        unsafe { (library.print)(self.arena.address(), &raw mut print) };
+        unsafe { (library.calls.print)(self.arena.address(), &raw mut print) };
         print
     }
 }
@@ -279,7 +285,7 @@ impl Queue {
         let bytes = config.bytes as usize + slots;
         let mut arena = Arena::new(bytes)?;
         // SAFETY: the arena is zeroed, of that size, and belongs to this queue alone.
-        let error = unsafe { (library.create)(arena.address(), bytes, config) };
+        let error = unsafe { (library.calls.create)(arena.address(), bytes, config) };
         match text_of(error) {
             Some(text) => Err(library.with_line(text)),
             None => Ok(Queue {
@@ -307,7 +313,7 @@ impl Queue {
             }
         }
         // SAFETY: `call` has the layout of struct shim_call, and its pointers are null or live.
-        let error = unsafe { (self.library.run)(home.arena.address(), call) };
+        let error = unsafe { (self.library.calls.run)(home.arena.address(), call) };
         // SAFETY: C has written so many elements.
         unsafe { found.take(call) };
         if let Some(text) = text_of(error) {
@@ -431,7 +437,7 @@ impl Part {
         let (bytes, address) = (self.arena.layout.size(), self.arena.address());
         // SAFETY: `call` has the layout of struct shim_part, and its text has room for `out_room`
         // bytes; the arena has that size and was zero before the first call.
-        let error = unsafe { (self.library.call_part)(address, bytes, &raw mut call) };
+        let error = unsafe { (self.library.calls.call_part)(address, bytes, &raw mut call) };
         let text = &self.text[..call.out_used as usize];
         text_of(error).map_or(Ok(String::from_utf8_lossy(text).into_owned()), Err)
     }

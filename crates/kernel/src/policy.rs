@@ -10,13 +10,13 @@ use crate::call::{Call, Config, Found, Io, Limits, NONE, Op as Entry, TEXT};
 use crate::library::{Library, Queue, lock};
 use crate::mirror::{ioprio, opf};
 use blkmq::elevator::{
-    After, BioMerge, CalledOn, Charge, CustomScheduler, DispatchTime, ElevatorLock, Fault,
+    After, BioMerge, CalledOn, Charge, CustomScheduler, DispatchTime, ElevatorLock, Fault, Hooks,
     InsertAt, Insertion, LEVELS, Now, QueueShape, Scheduler, SchedulerInfo, SchedulerKind,
     StoreError, Submitters, TimerAsk, Value, Wanted,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::{Merging, Side, attach, merges_ranges, try_request_merge};
-use blkmq::queue::QueueSettings;
+use blkmq::queue::{IrqClass, QueueSettings};
 use blkmq::request::{
     BioId, CpuId, HctxId, IoContextId, Place, Request, RequestId, RequestPool, Sector, Sectors,
     Touch,
@@ -338,8 +338,11 @@ fn of_one_lock(info: &'static SchedulerInfo) -> &'static SchedulerInfo {
     if info.locks.len() == 1 {
         return info;
     }
+    let first = &info.locks[..1];
+    // Its hooks are called in interrupts, too, under this lock.
+    let suits = info.hooks == Hooks::NONE || first[0].irq_class == IrqClass::IrqSave;
     Box::leak(Box::new(SchedulerInfo {
-        locks: &info.locks[..1],
+        locks: if suits { first } else { PLAIN.locks },
         tokens: &[],
         ..*info
     }))

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use blkmq::elevator::{Custom, SchedulerKind};
 use blkmq::rules::Rules;
-use blksim_kernel::{Library, Policy, Tree};
 use explore::{Config, Report, Resources, exhaustive};
+use kernel::{Library, Policy, Tree};
 
 /// Ticks a second, as the explorer has them.
 const HZ: u32 = 250;
