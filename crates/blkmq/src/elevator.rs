@@ -67,7 +67,7 @@ mod submitters;
 mod token;
 
 pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
-pub use custom::{Custom, CustomScheduler};
+pub use custom::{Custom, CustomScheduler, Fault};
 pub use event_log::EventLog;
 pub use hook::{After, ElevatorTimer, Hooks, TimerAsk, TimerContext};
 pub use info::{

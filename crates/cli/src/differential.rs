@@ -151,6 +151,7 @@ fn side(args: &DifferentialArgs, dir: &Path) -> Result<(Arc<Library>, Side), Err
         Library::build(&tree, &file, args.hz, args.coverage).map_err(|error| failed(&error))?;
     let policy = Policy::new(&library);
     let policy = policy.map_err(|fault| Error::usage("differential", fault.text))?;
+    let policy = policy.with_events();
     let side = Side {
         name: format!("{} of {}", args.scheduler, tree.release()),
         rules: tree.rules().name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One call of a scheduler, as Rust and C see it: the operation, its arguments, its results.
- * The same types stand in src/call.rs.
+ * src/call.rs has the same types.
  */
 #ifndef SHIM_CALL_H
 #define SHIM_CALL_H
@@ -9,7 +9,7 @@
 enum shim_op {
 	SHIM_MERGE_BIO, SHIM_INSERT, SHIM_DISPATCH, SHIM_HAS_WORK, SHIM_FINISH, SHIM_COMPLETED,
 	SHIM_REQUEUE, SHIM_EXIT_ICQ, SHIM_TIMER, SHIM_LIMIT_DEPTH, SHIM_DEPTH_UPDATED, SHIM_STORE, SHIM_SHOW,
-	SHIM_DEBUGFS, SHIM_ROTATES, SHIM_ATTRIBUTES, SHIM_EXIT, SHIM_GROUP, SHIM_TASK,
+	SHIM_DEBUGFS, SHIM_ROTATES, SHIM_ATTRIBUTES, SHIM_EXIT, SHIM_GROUP, SHIM_TASK, SHIM_LIMIT,
 };
 #define SHIM_GONE_MAX 64
 #define SHIM_RUNS_MAX 64
@@ -43,6 +43,11 @@ enum shim_touch {
 /* A call that makes more accesses than that follows a list or a tree in a circle. */
 #define SHIM_ACCESSES_MAX 1000000
 
+/* Limits of merges; nomerges as in sysfs. */
+struct shim_limits {
+	unsigned int max_sectors, max_segments, max_discard_segments, max_discard_sectors, chunk_sectors, nomerges;
+};
+
 struct shim_gone { unsigned int rq, into; };
 
 struct shim_call {
@@ -63,6 +68,7 @@ struct shim_call {
 	unsigned int level;
 	unsigned int cpu, at_head;
 	struct shim_io io;
+	struct shim_limits limits;
 	/* Name and text of an attribute. */
 	const char *name, *text;
 
@@ -70,26 +76,26 @@ struct shim_call {
 	unsigned int found;
 	/* Side of a merge (enum elv_merge); the request that took the bio, or was dispatched; a depth. */
 	unsigned int side, result;
-	/* Requests that were absorbed, in the order of the merges, and those that will not merge any more. */
-	unsigned int gone_count;
-	struct shim_gone gone[SHIM_GONE_MAX];
-	unsigned int nomerge_count, nomerge[SHIM_GONE_MAX];
 	/* The dispatched request was marked as started. */
 	unsigned int started;
-	/* Hctxs that are to be run. */
-	unsigned int run_count, run_hctx[SHIM_RUNS_MAX];
 	/* The queue must be run; a timer was armed or cancelled (1, 2), and when it expires. */
 	unsigned int run, timer_asked, timer;
 	unsigned long long timer_after_ns;
+	/* That of an inserted request. */
+	unsigned long long fifo_time;
+	/* The scheduler's code made so many. */
+	unsigned int accesses;
+	/* Elements of the arrays below; an array that is null, or has no room, is not wanted. */
+	unsigned int gone_count, nomerge_count, run_count, touch_count, out_room, out_used, log_room, log_used;
+	/* Requests that were absorbed, in the order of the merges, and those that will not merge any more. */
+	struct shim_gone *gone;
+	unsigned int *nomerge;
+	/* Hctxs that are to be run. */
+	unsigned int *run_hctx;
 	/* What the scheduler's code read and wrote, in order: kind << 24 | number. */
-	unsigned int accesses, touch_count;
-	const unsigned int *touches;
-	/* Text of an attribute or a file of debugfs. */
-	char *out;
-	unsigned int out_room, out_used;
-	/* Messages to blktrace, a line each; no room: nobody listens. */
-	char *log;
-	unsigned int log_room, log_used;
+	unsigned int *touches;
+	/* Text of an attribute or a file of debugfs, or trace events; messages to blktrace, a line each. */
+	char *out, *log;
 };
 
 struct shim_config {
@@ -119,8 +125,9 @@ struct shim_part {
 	unsigned int out_room, out_used;
 };
 
-/* Limits of merges; nomerges as in sysfs. */
-struct shim_limits {
-	unsigned int max_sectors, max_segments, max_discard_segments, max_discard_sectors, chunk_sectors, nomerges;
-};
+
+/* Bytes of an arena that are in use, and what makes states the same: 128 bits, wherever the arena is. */
+struct shim_extent { void *from; unsigned long bytes; };
+struct shim_print { unsigned long a, b; struct shim_extent arena; };
+void shim_print_bytes(struct shim_print *print, const void *from, unsigned long bytes);
 #endif

@@ -116,6 +116,23 @@ int blkg_rwstat_init(struct blkg_rwstat *stat, gfp_t gfp)
 void blkg_rwstat_exit(struct blkg_rwstat *stat) { }
 
 /* Tasks. */
+/* One that nobody has named is an ordinary one of the root group. */
+static struct task_struct *shim_task(struct shim_queue *s, unsigned int number)
+{
+	struct task_struct *t;
+
+	BUG_ON(number >= s->config.tasks);
+	for (; s->tasks_used <= number; s->tasks_used++) {
+		t = &s->tasks[s->tasks_used];
+		memset(t, 0, sizeof(*t));
+		t->pid = s->tasks_used;
+		t->nice = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM);
+		t->io_context = &t->shim_ioc;
+		atomic_set(&t->shim_ioc.active_ref, 1);
+	}
+	return &s->tasks[number];
+}
+
 static void shim_set_task(struct shim_queue *s, struct shim_call *c)
 {
 	struct task_struct *t = &s->tasks[c->io.task];

@@ -3,7 +3,7 @@
  * What the shim takes from libc: the arena, text, and the way back from a call that went wrong.
  *
  * A BUG(), or an access to memory that is not there, ends the call, not the program: a signal handler jumps
- * back to shim_call(), which returns the text of the error.
+ * back to guarded(), which returns the text of the error.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -25,6 +25,8 @@
 struct shim_queue;
 struct shim_queue *shim_open(const struct shim_config *config);
 void shim_run(struct shim_queue *s, struct shim_call *c);
+void shim_arrays(struct shim_queue *s, struct shim_extent *arrays);
+void shim_print_queue(struct shim_queue *s, struct shim_print *print, struct shim_extent heap);
 struct shim_parts;
 struct shim_parts *shim_open_part(const struct shim_part *call);
 void shim_part(struct shim_parts *p, struct shim_part *call);
@@ -32,12 +34,10 @@ void shim_part(struct shim_parts *p, struct shim_part *call);
 /* An arena: its first bytes are this. Freed blocks are kept by size, the last one freed is used first. */
 #define SHIM_SIZES 40
 struct shim_arena {
-	size_t bytes, used, numbered;
+	size_t bytes, all, used, numbered;
 	/* One of them. */
 	struct shim_queue *queue;
 	struct shim_parts *parts;
-	sigjmp_buf back;
-	char error_text[512];
 	struct shim_block { struct shim_block *next; } *free[SHIM_SIZES];
 	/* Objects of caches, the first one freed first. */
 	struct shim_block *oldest, *latest;
@@ -47,6 +47,11 @@ struct shim_head { size_t class; size_t number; };
 
 static __thread struct shim_arena *arena;
 static __thread struct shim_call *called;
+/*
+ * The way back from the call that is under way, and why it was taken; made once for each thread, since threads
+ * have little room for variables of libraries that come late.
+ */
+static __thread struct way_back { sigjmp_buf back; char text[512]; } *way;
 static __thread volatile sig_atomic_t inside;
 /* Calls of this thread so far. */
 static __thread unsigned long entered;
@@ -61,10 +66,10 @@ _Noreturn void shim_bug(const char *file, int line, const char *what)
 	if (!inside)
 		abort();
 	if (line)
-		snprintf(arena->error_text, sizeof(arena->error_text), "%s:%d: %s", name ? name + 1 : file, line, what);
+		snprintf(way->text, sizeof(way->text), "%s:%d: %s", name ? name + 1 : file, line, what);
 	else
-		snprintf(arena->error_text, sizeof(arena->error_text), "%s", what);
-	siglongjmp(arena->back, 1);
+		snprintf(way->text, sizeof(way->text), "%s", what);
+	siglongjmp(way->back, 1);
 }
 void shim_warn(const char *file, int line, const char *what) { shim_bug(file, line, what); }
 
@@ -72,8 +77,8 @@ _Noreturn void shim_missing(const char *name)
 {
 	if (!inside)
 		abort();
-	snprintf(arena->error_text, sizeof(arena->error_text), "calls %s(), which the shim does not have", name);
-	siglongjmp(arena->back, 1);
+	snprintf(way->text, sizeof(way->text), "calls %s(), which the shim does not have", name);
+	siglongjmp(way->back, 1);
 }
 
 /* Room for BYTES, rounded up to a quarter of a power of two. */
@@ -178,8 +183,8 @@ static void fault(int signal, siginfo_t *info, void *context)
 		return;
 	}
 	if (signal == SIGFPE) {
-		snprintf(arena->error_text, sizeof(arena->error_text), "a division by zero");
-		siglongjmp(arena->back, 1);
+		snprintf(way->text, sizeof(way->text), "a division by zero");
+		siglongjmp(way->back, 1);
 	}
 	/* The place in the library comes last; Rust makes a line of a file of it. */
 	Dl_info code = { 0 };
@@ -191,9 +196,9 @@ static void fault(int signal, siginfo_t *info, void *context)
 #endif
 	if (dladdr((void *)at, &code))
 		at -= (unsigned long)code.dli_fbase;
-	snprintf(arena->error_text, sizeof(arena->error_text), "access to address %#lx, where nothing is @%lx",
+	snprintf(way->text, sizeof(way->text), "access to address %#lx, where nothing is @%lx",
 		 (unsigned long)info->si_addr, at);
-	siglongjmp(arena->back, 1);
+	siglongjmp(way->back, 1);
 }
 
 /* Each second of CPU time of a thread: a call that was running a second ago does not end. */
@@ -206,24 +211,23 @@ static void tick(int signal, siginfo_t *info, void *context)
 	if (info->si_value.sival_ptr != &entered || !inside)
 		return;
 	if (seen == entered) {
-		snprintf(arena->error_text, sizeof(arena->error_text), "the call does not end");
-		siglongjmp(arena->back, 1);
+		snprintf(way->text, sizeof(way->text), "the call does not end");
+		siglongjmp(way->back, 1);
 	}
 	seen = entered;
 }
 
 static void watch(void)
 {
-	static __thread bool watched;
 	struct sigevent event = {
 		.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM, .sigev_value.sival_ptr = &entered,
 	};
 	struct itimerspec second = { { 1, 0 }, { 1, 0 } };
 	timer_t timer;
 
-	if (watched)
+	if (way)
 		return;
-	watched = true;
+	way = calloc(1, sizeof(*way));
 	event._sigev_un._tid = gettid();
 	if (!timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer))
 		timer_settime(timer, 0, &second, NULL);
@@ -231,8 +235,12 @@ static void watch(void)
 
 static void catch_faults(void)
 {
+	static bool caught;
 	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
 	unsigned int i;
+
+	if (__atomic_test_and_set(&caught, __ATOMIC_SEQ_CST))
+		return;
 
 	/* The other stack has room for one of them. */
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -255,33 +263,44 @@ static const char *failed(void)
 		sigaddset(&set, signals[i]);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	inside = 0;
-	return arena->error_text;
+	return way->text;
 }
 
 static void begin_arena(void *memory, size_t bytes)
 {
-	static bool caught;
-
-	if (!caught)
-		catch_faults();
-	caught = true;
+	catch_faults();
 	arena = memory;
 	memset(arena, 0, sizeof(*arena));
-	arena->bytes = bytes;
+	arena->bytes = arena->all = bytes;
 	arena->used = (sizeof(*arena) + 63) & ~63ul;
 }
 
-/* Makes a queue in MEMORY. Null, or the error. */
-const char *shim_create(void *memory, size_t bytes, const struct shim_config *config)
+/* Does WORK with the arena in MEMORY. Null, or the error. */
+static const char *guarded(void *memory, void (*work)(void *), void *with)
 {
-	begin_arena(memory, bytes);
+	watch();
+	arena = memory;
 	entered++;
 	inside = 1;
-	if (sigsetjmp(arena->back, 0))
+	if (sigsetjmp(way->back, 0))
 		return failed();
-	arena->queue = shim_open(config);
+	work(with);
 	inside = 0;
-	return arena->queue ? NULL : "the scheduler refuses the queue";
+	return NULL;
+}
+
+static void open_queue(void *config)
+{
+	arena->queue = shim_open(config);
+	if (!arena->queue)
+		shim_bug("shim", 0, "the scheduler refuses the queue");
+}
+
+/* Makes a queue in MEMORY. Null, or the error. */
+const char *shim_create(void *memory, size_t bytes, struct shim_config *config)
+{
+	begin_arena(memory, bytes);
+	return guarded(memory, open_queue, config);
 }
 
 /* Room at the end of the arena, zero, whose pages are taken when they are written to. */
@@ -291,43 +310,102 @@ void *shim_slots(size_t bytes)
 	return (char *)arena + arena->bytes;
 }
 
-void shim_limit(struct shim_queue *s, const struct shim_limits *limits);
-void shim_set_limits(void *memory, const struct shim_limits *limits)
+static void call_queue(void *call)
 {
-	shim_limit(((struct shim_arena *)memory)->queue, limits);
+	called = call;
+	shim_run(arena->queue, call);
 }
 
 /* Calls the queue in MEMORY. Null, or the error. */
-const char *shim_call(void *memory, struct shim_call *c)
+const char *shim_call(void *memory, struct shim_call *call) { return guarded(memory, call_queue, call); }
+
+static void call_part(void *call)
 {
-	watch();
-	arena = memory;
-	called = c;
-	entered++;
-	inside = 1;
-	if (sigsetjmp(arena->back, 0))
-		return failed();
-	shim_run(arena->queue, c);
-	inside = 0;
-	return NULL;
+	if (arena->parts)
+		shim_part(arena->parts, call);
+	else
+		arena->parts = shim_open_part(call);
 }
 
 /* The same of a part alone; one that is not made yet is made. */
 const char *shim_call_part(void *memory, size_t bytes, struct shim_part *call)
 {
-	arena = memory;
-	if (!arena->bytes)
+	if (!((struct shim_arena *)memory)->bytes)
 		begin_arena(memory, bytes);
-	entered++;
-	inside = 1;
-	if (sigsetjmp(arena->back, 0))
-		return failed();
-	if (arena->parts)
-		shim_part(arena->parts, call);
-	else
-		arena->parts = shim_open_part(call);
-	inside = 0;
-	return NULL;
+	return guarded(memory, call_part, call);
+}
+
+/*
+ * Copies of a queue, for the explorer, share one arena, whose addresses are in them. Each is an image of what is
+ * in use, after a list of where that was.
+ */
+#define EXTENTS 4
+static size_t extents_of(struct shim_arena *of, struct shim_extent *extents)
+{
+	size_t bytes = EXTENTS * sizeof(*extents);
+	unsigned int i;
+
+	extents[0] = (struct shim_extent){ of, of->used };
+	shim_arrays(of->queue, extents + 1);
+	for (i = 0; i < EXTENTS; i++)
+		bytes += extents[i].bytes;
+	return bytes;
+}
+
+/* Copies the queue in MEMORY to IMAGE. Returns the size; without enough room nothing is copied. */
+size_t shim_save(void *memory, char *image, size_t room)
+{
+	struct shim_extent extents[EXTENTS];
+	size_t bytes = extents_of(memory, extents);
+	unsigned int i;
+
+	if (bytes > room)
+		return bytes;
+	memcpy(image, extents, sizeof(extents));
+	image += sizeof(extents);
+	for (i = 0; i < EXTENTS; image += extents[i++].bytes)
+		memcpy(image, extents[i].from, extents[i].bytes);
+	return bytes;
+}
+
+/* The other way. */
+void shim_restore(const char *image)
+{
+	struct shim_extent extents[EXTENTS];
+	unsigned int i;
+
+	memcpy(extents, image, sizeof(extents));
+	image += sizeof(extents);
+	for (i = 0; i < EXTENTS; image += extents[i++].bytes)
+		memcpy(extents[i].from, image, extents[i].bytes);
+}
+
+/* Whole words; a pointer into the arena counts as the place there. */
+void shim_print_bytes(struct shim_print *print, const void *from, unsigned long bytes)
+{
+	const unsigned long *word = from, *end = word + bytes / sizeof(*word);
+	unsigned long a = print->a ^ bytes, b = print->b, base = (unsigned long)print->arena.from;
+
+	for (; word < end; word++) {
+		unsigned long value = *word - base < print->arena.bytes ? *word - base + 1 : *word;
+
+		a = (a << 5 ^ a >> 59 ^ value) * 0x9e3779b97f4a7c15;
+		b = (b ^ value) * 0xc2b2ae3d27d4eb4f;
+		b = b << 29 | b >> 35;
+	}
+	print->a = a;
+	print->b = b;
+}
+
+/* What makes states of a queue the same: all but requests that the scheduler does not have. */
+void shim_print(void *memory, unsigned long print[2])
+{
+	struct shim_arena *of = memory;
+	struct shim_print p = { .arena = { of, of->all } };
+
+	shim_print_queue(of->queue, &p, (struct shim_extent){ of, of->used });
+	print[0] = p.a;
+	print[1] = p.b;
 }
 
 /* Text. */

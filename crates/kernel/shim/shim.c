@@ -14,22 +14,21 @@ struct shim_queue {
 	struct request_queue q;
 	struct gendisk disk;
 	struct block_device part0;
-	struct blk_mq_hw_ctx hctx[SHIM_HCTXS_MAX];
-	struct blk_mq_hw_ctx *hctxs[SHIM_HCTXS_MAX];
-	struct blk_mq_tags tags[SHIM_HCTXS_MAX];
+	struct blk_mq_hw_ctx *hctx, **hctxs;
+	struct blk_mq_tags *tags;
 	struct blk_mq_ctx *ctxs;
 	struct request *rqs;
-	/* One more than the highest that was ever set up. */
-	unsigned int rqs_used;
 	struct bio *bios;
 	struct task_struct *tasks;
+	/* One more than the highest of each that was ever set up. */
+	unsigned int rqs_used, bios_used, tasks_used;
 	struct shim_config config;
 	void *timers[SHIM_TIMERS];
 	unsigned int timer_count;
 	/* One request of each level that the scheduler counts requests in, as it was inserted. */
 	struct request counted[SHIM_LEVELS];
+	struct shim_ends { u32 *at[SHIM_LEVELS]; unsigned int count; } ends;
 	size_t rqs_bytes;
-	unsigned int touches[SHIM_TOUCHES_MAX];
 	struct shim_group *groups;
 	unsigned int group_count;
 	struct blk_independent_access_ranges ranges;
@@ -53,6 +52,7 @@ static struct elevator_type *shim_type;
 static __thread u32 shim_random;
 
 #include "cgroup.c"
+#include "copy.c"
 
 int shim_register(struct elevator_type *type)
 {
@@ -72,26 +72,29 @@ static void shim_note(enum shim_touch kind, unsigned long number)
 	struct shim_call *c = shim_this;
 	unsigned int touch = kind << 24 | number;
 
-	if (c->touch_count && shim_queue->touches[c->touch_count - 1] == touch)
+	if (!c->touches || (c->touch_count && c->touches[c->touch_count - 1] == touch))
 		return;
 	if (c->touch_count < SHIM_TOUCHES_MAX)
-		shim_queue->touches[c->touch_count++] = touch;
+		c->touches[c->touch_count++] = touch;
 }
 
 #define SHIM_WITHIN(field, member) \
 	((field) - offsetof(struct request, member) < sizeof(((struct request *)0)->member))
 
-static void shim_accessed(void *address, bool write)
+static __always_inline void shim_accessed(void *address, bool write)
 {
 	struct shim_queue *s = shim_queue;
+	struct shim_call *c = shim_this;
 	unsigned long in_rqs, id, field, in_hash;
 
 	/* A module or a queue is being set up. */
-	if (!shim_this)
+	if (!c)
+		return;
+	if (++c->accesses > SHIM_ACCESSES_MAX)
+		shim_bug("shim", 0, "the call does not end: a million accesses to memory");
+	if (!c->touches && c->op != SHIM_FINISH)
 		return;
 	in_rqs = (char *)address - (char *)s->rqs;
-	if (++shim_this->accesses > SHIM_ACCESSES_MAX)
-		shim_bug("shim", 0, "the call does not end: a million accesses to memory");
 	if (in_rqs < s->rqs_bytes) {
 		id = in_rqs / sizeof(struct request);
 		field = in_rqs % sizeof(struct request);
@@ -106,21 +109,26 @@ static void shim_accessed(void *address, bool write)
 		shim_note(write ? SHIM_BUCKET_WRITTEN : SHIM_BUCKET, in_hash / sizeof(struct hlist_head));
 	else if (address == &s->q.last_merge)
 		shim_note(write ? SHIM_LAST_MERGE_WRITTEN : SHIM_LAST_MERGE, 0);
-	else if (write && (unsigned long)((char *)address - (char *)s) < s->config.bytes)
+	else if (write && (unsigned long)((char *)address - (char *)s) < s->config.bytes) {
+		if (c->op == SHIM_FINISH && c->rq == SHIM_NONE)
+			shim_counts_end(&s->ends, address);
 		shim_note(SHIM_LINE, (unsigned long)((char *)address - (char *)s) / 64);
+	}
 }
+static void shim_read(void *a) { shim_accessed(a, false); }
+static void shim_wrote(void *a) { shim_accessed(a, true); }
 #define SHIM_ACCESS(bytes) \
-	void __tsan_read##bytes(void *a) { shim_accessed(a, false); } \
-	void __tsan_write##bytes(void *a) { shim_accessed(a, true); } \
-	void __tsan_unaligned_read##bytes(void *a) { shim_accessed(a, false); } \
-	void __tsan_unaligned_write##bytes(void *a) { shim_accessed(a, true); }
+	void __tsan_read##bytes(void *a) { shim_read(a); } \
+	void __tsan_write##bytes(void *a) { shim_wrote(a); } \
+	void __tsan_unaligned_read##bytes(void *a) { shim_read(a); } \
+	void __tsan_unaligned_write##bytes(void *a) { shim_wrote(a); }
 SHIM_ACCESS(1)
 SHIM_ACCESS(2)
 SHIM_ACCESS(4)
 SHIM_ACCESS(8)
 SHIM_ACCESS(16)
-void __tsan_read_range(void *a, size_t bytes) { shim_accessed(a, false); }
-void __tsan_write_range(void *a, size_t bytes) { shim_accessed(a, true); }
+void __tsan_read_range(void *a, size_t bytes) { shim_read(a); }
+void __tsan_write_range(void *a, size_t bytes) { shim_wrote(a); }
 void __tsan_func_entry(void *caller) { }
 void __tsan_func_exit(void) { }
 void __tsan_init(void) { }
@@ -210,7 +218,6 @@ void shim_joined(struct request *rq, struct bio *bio)
 	if (!shim_this->side)
 		shim_this->side = ELEVATOR_DISCARD_MERGE;
 }
-
 
 /* Wait queues: those that are not exclusive stand before the others. */
 void add_wait_queue(wait_queue_head_t *q, wait_queue_entry_t *w)
@@ -333,6 +340,8 @@ static void shim_event(const char *format, const char *a, const char *b, unsigne
 {
 	struct shim_call *call = shim_this;
 
+	if (!call->out_room)
+		return;
 	call->out_used += scnprintf(call->out + call->out_used, call->out_room - call->out_used, format, a, b, c,
 				    d, e, f);
 }
@@ -463,6 +472,7 @@ static void shim_bio(struct shim_queue *s, struct bio *bio, const struct shim_io
 	bio->shim_vec.bv_len = io->bytes;
 	bio->bi_io_vec = &bio->shim_vec;
 	bio->bi_vcnt = 1;
+	s->bios_used = max(s->bios_used, (unsigned int)(bio - s->bios) + 1);
 }
 
 static void shim_rq(struct shim_queue *s, struct request *rq, struct bio *bio, const struct shim_io *io)
@@ -482,27 +492,6 @@ static void shim_rq(struct shim_queue *s, struct request *rq, struct bio *bio, c
 	rq->bio = rq->biotail = bio;
 	if (bio)
 		shim_bio(s, bio, io);
-}
-
-/* Ordinary tasks of the root group, and the actuators. */
-static void shim_open_tasks(struct shim_queue *s)
-{
-	const struct shim_config *config = &s->config;
-	unsigned int i;
-
-	for (i = 0; i < config->tasks; i++) {
-		s->tasks[i].pid = i;
-		s->tasks[i].nice = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM);
-		s->tasks[i].io_context = &s->tasks[i].shim_ioc;
-		atomic_set(&s->tasks[i].shim_ioc.active_ref, 1);
-	}
-	s->ranges.nr_ia_ranges = config->ranges;
-	for (i = 0; i < config->ranges && i < SHIM_RANGES_MAX; i++) {
-		s->ranges.ia_range[i].sector = config->range[i].first;
-		s->ranges.ia_range[i].nr_sectors = config->range[i].sectors;
-	}
-	if (config->ranges)
-		s->disk.ia_ranges = &s->ranges;
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
@@ -528,7 +517,6 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	struct shim_queue *s = kzalloc(sizeof(*s), GFP_KERNEL);
 	struct request_queue *q = &s->q;
 	unsigned int i;
-	int error;
 
 	shim_queue = s;
 	shim_this = NULL;
@@ -541,11 +529,14 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	s->bios = shim_slots(config->bios * sizeof(struct bio));
 	s->tasks = shim_slots(config->tasks * sizeof(struct task_struct));
 	s->ctxs = kcalloc(config->cpus, sizeof(struct blk_mq_ctx), GFP_KERNEL);
-	shim_current = s->tasks;
+	shim_current = shim_task(s, 0);
 	q->disk = &s->disk;
 	q->nr_requests = s->nr_requests = config->nr_requests;
 	q->async_depth = config->nr_requests;
 	q->nr_hw_queues = config->hctxs;
+	s->hctx = kcalloc(config->hctxs, sizeof(*s->hctx), GFP_KERNEL);
+	s->tags = kcalloc(config->hctxs, sizeof(*s->tags), GFP_KERNEL);
+	s->hctxs = kcalloc(config->hctxs, sizeof(*s->hctxs), GFP_KERNEL);
 	q->hctxs = s->hctxs;
 	q->queue_ctx = s->ctxs;
 	q->limits.logical_block_size = q->limits.physical_block_size = SECTOR_SIZE;
@@ -563,7 +554,13 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	s->part0.bd_queue = q;
 	for (i = 0; i < config->cpus; i++)
 		s->ctxs[i].cpu = i;
-	shim_open_tasks(s);
+	s->ranges.nr_ia_ranges = config->ranges;
+	for (i = 0; i < config->ranges && i < SHIM_RANGES_MAX; i++) {
+		s->ranges.ia_range[i].sector = config->range[i].first;
+		s->ranges.ia_range[i].nr_sectors = config->range[i].sectors;
+	}
+	if (config->ranges)
+		s->disk.ia_ranges = &s->ranges;
 	if (shim_policy) {
 		s->groups = kcalloc(config->groups, sizeof(struct shim_group), GFP_KERNEL);
 		q->root_blkg = &shim_new_group(s, 0, "")->blkg;
@@ -578,8 +575,7 @@ struct shim_queue *shim_open(const struct shim_config *config)
 		sbitmap_queue_init_node(&s->tags[i].bitmap_tags, config->nr_requests, -1, false, GFP_KERNEL, 0);
 	}
 	BUG_ON(!shim_type);
-	error = shim_init_sched(q, shim_type);
-	if (error)
+	if (shim_init_sched(q, shim_type))
 		return NULL;
 	if (shim_type->ops.init_hctx)
 		for (i = 0; i < config->hctxs; i++)
@@ -588,7 +584,7 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	return s;
 }
 
-void shim_limit(struct shim_queue *s, const struct shim_limits *l)
+static void shim_limit(struct shim_queue *s, const struct shim_limits *l)
 {
 	struct queue_limits *limits = &s->q.limits;
 
@@ -606,10 +602,11 @@ void shim_limit(struct shim_queue *s, const struct shim_limits *l)
 /* A request for a bio: what the block layer sets up before the scheduler sees it. */
 static void shim_prepare(struct shim_queue *s, struct request *rq, unsigned int id, bool bare)
 {
+	for (; s->rqs_used <= id; s->rqs_used++)
+		s->rqs[s->rqs_used].q = NULL;
 	memset(rq, 0, sizeof(*rq));
 	rq->q = &s->q;
 	rq->shim_id = id;
-	s->rqs_used = max(s->rqs_used, id + 1);
 	rq->part = &s->part0;
 	rq->tag = rq->internal_tag = -1;
 	rq->rq_flags = bare ? RQF_SCHED_TAGS : RQF_SCHED_TAGS | RQF_USE_SCHED;
@@ -644,7 +641,8 @@ static unsigned int shim_level(struct shim_queue *s, struct request *rq)
 	if (level == SHIM_LEVELS)
 		return 0;
 	if (!s->counted[level].q)
-		s->counted[level] = *rq;
+		s->counted[level] = (struct request){ .q = rq->q, .cmd_flags = rq->cmd_flags, .rq_flags = rq->rq_flags,
+						      .ioprio = rq->ioprio, .elv = rq->elv };
 	return level + 1;
 }
 
@@ -759,12 +757,10 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 
 	shim_queue = s;
 	shim_this = c;
-	c->touches = s->touches;
 	shim_set_clock(s, c);
 	shim_cpu = c->cpu;
 	shim_cpus = s->config.cpus;
-	BUG_ON(c->io.task >= s->config.tasks);
-	shim_current = &s->tasks[c->io.task];
+	shim_current = shim_task(s, c->io.task);
 	/* A request that did not come through an insertion. */
 	if (rq && c->number && (c->op == SHIM_COMPLETED || c->op == SHIM_FINISH || c->op == SHIM_REQUEUE)) {
 		shim_prepare(s, rq, c->rq, c->io.bare);
@@ -783,6 +779,7 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 		list_add_tail(&rq->queuelist, &list);
 		ops->insert_requests(hctx, &list, c->at_head);
 		c->level = shim_level(s, rq);
+		c->fifo_time = rq->fifo_time;
 		break;
 	case SHIM_DISPATCH:
 		rq = ops->dispatch_request(hctx);
@@ -861,6 +858,9 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 		break;
 	case SHIM_TASK:
 		shim_set_task(s, c);
+		break;
+	case SHIM_LIMIT:
+		shim_limit(s, &c->limits);
 		break;
 	default:
 		BUG();

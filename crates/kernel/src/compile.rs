@@ -11,12 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const SHIM: [(&str, &str); 8] = [
+const SHIM: [(&str, &str); 9] = [
     ("linux.h", include_str!("../shim/linux.h")),
     ("block.h", include_str!("../shim/block.h")),
     ("call.h", include_str!("../shim/call.h")),
     ("cgroup.h", include_str!("../shim/cgroup.h")),
     ("cgroup.c", include_str!("../shim/cgroup.c")),
+    ("copy.c", include_str!("../shim/copy.c")),
     ("shim.c", include_str!("../shim/shim.c")),
     ("parts.c", include_str!("../shim/parts.c")),
     ("host.c", include_str!("../shim/host.c")),

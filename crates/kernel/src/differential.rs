@@ -15,11 +15,11 @@ mod shrink;
 mod streams;
 
 use crate::library::Library;
-use crate::policy::{DISCARD_LEFT_QUEUED, Fault};
+use crate::policy::DISCARD_LEFT_QUEUED;
 use crate::script::World;
 use crate::script::layer::Layer;
 use crate::script::policy::PolicyQueue;
-use blkmq::elevator::{SchedulerKind, SchedulerSettings, Value};
+use blkmq::elevator::{Fault, SchedulerKind, SchedulerSettings, Value};
 use generate::Generator;
 use layer::LayerCommands;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -9,11 +9,12 @@
 //! The only crate with `unsafe`: it calls C, in `library.rs` alone. Not here: locks, CPUs and
 //! prices, which are those of any scheduler of a program (`blkmq::elevator::Custom`).
 
+mod call;
 mod compile;
 mod coverage;
 pub mod differential;
-mod flags;
 mod library;
+mod mirror;
 mod policy;
 /// The scripts of blkmq's own tests, and what carries them out.
 #[allow(dead_code, reason = "only scripts about a scheduler are needed")]
@@ -22,7 +23,8 @@ mod script;
 mod show;
 mod tree;
 
+pub use blkmq::elevator::Fault;
 pub use coverage::Coverage;
 pub use library::Library;
-pub use policy::{Fault, Policy};
+pub use policy::Policy;
 pub use tree::{Error, Tree};

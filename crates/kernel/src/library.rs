@@ -2,295 +2,64 @@
 //!
 //! The only file with `unsafe`. A call that fails in C (a BUG(), an access to memory that is not
 //! there) comes back as its text: `shim/host.c`. The C code has no state of its own but what is the
-//! same for all queues, so queues may be called by several threads at once.
+//! same for all queues, so queues may be called by several threads at once. Copies of a queue share
+//! its arena, and the one that is called is put there.
 
 #![allow(unsafe_code, reason = "calls into C")]
 
+use crate::call::{BITS_MAX, Call, Config, Found, PartCall, PartOp, TEXT};
 use crate::compile::{Build, LIBRARY};
 use crate::tree::{Error, Tree};
 use std::alloc::{self, Layout};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_uint, c_ulong, c_ulonglong, c_void};
+use std::ffi::{CStr, c_char, c_uint, c_ulong, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Absorbed requests of one call.
-const GONE_MAX: usize = 64;
-/// Runs of hctxs that one call asks for.
-const RUNS_MAX: usize = 64;
-/// Hctxs of a queue.
-pub(crate) const HCTXS_MAX: usize = 64;
-/// No request, no bio.
-pub(crate) const NONE: c_uint = c_uint::MAX;
-/// Actuators that a queue can have.
-pub(crate) const RANGES_MAX: usize = 16;
-/// Bytes for the text of an attribute or a file of debugfs.
-const TEXT: usize = 64 << 10;
-
-/// Operations of [`Call`], as `shim/call.h` numbers them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u32)]
-pub(crate) enum Op {
-    MergeBio,
-    Insert,
-    Dispatch,
-    #[default]
-    HasWork,
-    Finish,
-    Completed,
-    Requeue,
-    ExitIcq,
-    Timer,
-    LimitDepth,
-    DepthUpdated,
-    Store,
-    Show,
-    Debugfs,
-    Rotates,
-    Attributes,
-    Exit,
-    Group,
-    Task,
-}
-
-/// struct shim_io.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(crate) struct Io {
-    pub(crate) sector: c_ulong,
-    pub(crate) bytes: c_uint,
-    pub(crate) opf: c_uint,
-    pub(crate) ioprio: u16,
-    pub(crate) segments: u16,
-    pub(crate) hctx: c_uint,
-    pub(crate) task: c_uint,
-    /// [`NONE`]: that of the task.
-    pub(crate) group: c_uint,
-    pub(crate) flush_seq: c_uint,
-    /// Set up without the scheduler.
-    pub(crate) bare: c_uint,
-    /// The CPU that allocated the request, or submits the bio.
-    pub(crate) ctx: c_uint,
-    /// The number of its ctx in the hctx.
-    pub(crate) index: c_uint,
-    pub(crate) start_ns: c_ulonglong,
-    pub(crate) issue_ns: c_ulonglong,
-}
-
-/// A request that was absorbed, and the one that took it.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(crate) struct Gone {
-    pub(crate) rq: c_uint,
-    pub(crate) into: c_uint,
-}
-
-/// struct shim_call.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Call {
-    op: c_uint,
-    pub(crate) rq: c_uint,
-    pub(crate) bio: c_uint,
-    pub(crate) number: c_uint,
-    /// log2 of the bits of a word of the map of scheduler tags.
-    pub(crate) shift: c_uint,
-    pub(crate) ticks: c_ulong,
-    /// jiffies once the call has a lock.
-    pub(crate) locked_ticks: c_ulong,
-    pub(crate) ktime_ns: c_ulonglong,
-    /// The call reads the clock: 1 for one that does not advance, 2 for one that does.
-    pub(crate) clock: c_uint,
-    pub(crate) pid: i32,
-    pub(crate) ioprio: c_uint,
-    pub(crate) nice: c_uint,
-    pub(crate) group: c_uint,
-    pub(crate) weight: c_uint,
-    /// The level that the scheduler counts a request in; of an insertion one more, 0 for none.
-    pub(crate) level: c_uint,
-    pub(crate) cpu: c_uint,
-    pub(crate) at_head: c_uint,
-    pub(crate) io: Io,
-    name: *const c_char,
-    text: *const c_char,
-
-    pub(crate) found: c_uint,
-    pub(crate) side: c_uint,
-    pub(crate) result: c_uint,
-    gone_count: c_uint,
-    gone: [Gone; GONE_MAX],
-    nomerge_count: c_uint,
-    nomerge: [c_uint; GONE_MAX],
-    /// The dispatched request was marked as started.
-    pub(crate) started: c_uint,
-    run_count: c_uint,
-    run_hctx: [c_uint; RUNS_MAX],
-    pub(crate) run: c_uint,
-    pub(crate) timer_asked: c_uint,
-    pub(crate) timer: c_uint,
-    pub(crate) timer_after_ns: c_ulonglong,
-    accesses: c_uint,
-    touch_count: c_uint,
-    touches: *const c_uint,
-    out: *mut c_char,
-    out_room: c_uint,
-    out_used: c_uint,
-    log: *mut c_char,
-    log_room: c_uint,
-    log_used: c_uint,
-}
-
-impl Call {
-    pub(crate) fn new(op: Op) -> Call {
-        Call {
-            op: op as c_uint,
-            rq: NONE,
-            bio: NONE,
-            number: 0,
-            shift: 0,
-            ticks: 0,
-            locked_ticks: 0,
-            ktime_ns: 0,
-            clock: 0,
-            pid: 0,
-            ioprio: 0,
-            nice: 0,
-            group: 0,
-            weight: 0,
-            level: 0,
-            cpu: 0,
-            at_head: 0,
-            io: Io::default(),
-            name: std::ptr::null(),
-            text: std::ptr::null(),
-            found: 0,
-            side: 0,
-            result: NONE,
-            gone_count: 0,
-            gone: [Gone::default(); GONE_MAX],
-            nomerge_count: 0,
-            nomerge: [0; GONE_MAX],
-            started: 0,
-            run_count: 0,
-            run_hctx: [0; RUNS_MAX],
-            run: 0,
-            timer_asked: 0,
-            timer: 0,
-            timer_after_ns: 0,
-            accesses: 0,
-            touch_count: 0,
-            touches: std::ptr::null(),
-            out: std::ptr::null_mut(),
-            out_room: 0,
-            out_used: 0,
-            log: std::ptr::null_mut(),
-            log_room: 0,
-            log_used: 0,
-        }
-    }
-
-    /// Requests that were absorbed, in the order of their merges.
-    pub(crate) fn gone(&self) -> &[Gone] {
-        &self.gone[..self.gone_count as usize]
-    }
-
-    /// Hctxs that are to be run.
-    pub(crate) fn runs(&self) -> &[c_uint] {
-        &self.run_hctx[..self.run_count as usize]
-    }
-
-    /// Requests that may not merge any more (req_set_nomerge()).
-    pub(crate) fn nomerge(&self) -> &[c_uint] {
-        &self.nomerge[..self.nomerge_count as usize]
-    }
-}
-
-/// struct shim_config.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C)]
-pub(crate) struct Config {
-    pub(crate) requests: c_uint,
-    pub(crate) bios: c_uint,
-    pub(crate) nr_requests: c_uint,
-    pub(crate) hctxs: c_uint,
-    pub(crate) cpus: c_uint,
-    pub(crate) tasks: c_uint,
-    pub(crate) groups: c_uint,
-    pub(crate) rotational: c_uint,
-    pub(crate) bytes: c_ulong,
-    /// ctxs of each hctx.
-    pub(crate) nr_ctx: [c_uint; HCTXS_MAX],
-    pub(crate) ranges: c_uint,
-    /// Of each actuator: the first sector, and their number.
-    pub(crate) range: [[c_ulong; 2]; RANGES_MAX],
-}
-
-/// struct shim_limits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(C)]
-pub(crate) struct Limits {
-    pub(crate) max_sectors: u32,
-    pub(crate) max_segments: u32,
-    pub(crate) max_discard_segments: u32,
-    pub(crate) max_discard_sectors: u32,
-    pub(crate) chunk_sectors: u32,
-    pub(crate) nomerges: u32,
-}
-
-/// Functions of a part alone, as `shim/call.h` numbers them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub(crate) enum PartOp {
-    Get,
-    GetBatch,
-    Put,
-    PutBatch,
-    Resize,
-    Share,
-    WakeAll,
-    Wait,
-    Runs,
-    Leave,
-    Add,
-    Del,
-    Find,
-    Beside,
-}
-
-/// Bits of one call.
-pub(crate) const BITS_MAX: usize = 64;
-
-/// struct shim_part.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct PartCall {
-    op: c_uint,
-    cpu: c_uint,
-    arg: [c_uint; 4],
-    bit_count: c_uint,
-    bits: [c_uint; BITS_MAX],
-    out: *mut c_char,
-    out_room: c_uint,
-    out_used: c_uint,
-}
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Create = unsafe extern "C" fn(*mut c_void, usize, *const Config) -> *const c_char;
 type Run = unsafe extern "C" fn(*mut c_void, *mut Call) -> *const c_char;
-type SetLimits = unsafe extern "C" fn(*mut c_void, *const Limits);
 type CallPart = unsafe extern "C" fn(*mut c_void, usize, *mut PartCall) -> *const c_char;
+type Save = unsafe extern "C" fn(*mut c_void, *mut u8, usize) -> usize;
+type Restore = unsafe extern "C" fn(*const u8);
+type Print = unsafe extern "C" fn(*mut c_void, *mut [c_ulong; 2]);
+type Counts = unsafe extern "C" fn();
 type Name = unsafe extern "C" fn() -> *const c_char;
+
+/// Functions of shim/host.c.
+struct Calls {
+    create: Create,
+    run: Run,
+    call_part: CallPart,
+    save: Save,
+    restore: Restore,
+    print: Print,
+    /// Writes the counts of lines, where they are counted (missing.c).
+    counts: Option<Counts>,
+}
+
+impl Calls {
+    fn of(code: &libloading::Library) -> Result<Calls, libloading::Error> {
+        // SAFETY: functions of these types; the library outlives them, as it has both.
+        unsafe {
+            Ok(Calls {
+                create: *code.get(b"shim_create\0")?,
+                run: *code.get(b"shim_call\0")?,
+                call_part: *code.get(b"shim_call_part\0")?,
+                save: *code.get(b"shim_save\0")?,
+                restore: *code.get(b"shim_restore\0")?,
+                print: *code.get(b"shim_print\0")?,
+                counts: code.get::<Counts>(b"shim_counts\0").ok().map(|f| *f),
+            })
+        }
+    }
+}
 
 /// A scheduler's C file, compiled and loaded.
 pub struct Library {
     // Functions of `code`, which is never unloaded before them.
-    create: Create,
-    run: Run,
-    limits: SetLimits,
-    call_part: CallPart,
-    /// Writes the counts of lines, where they are counted.
-    counts: Option<unsafe extern "C" fn()>,
+    calls: Calls,
     /// The name that the scheduler registers.
     pub name: String,
     /// The file.
@@ -332,15 +101,10 @@ impl Library {
         // SAFETY: the library was linked from the shim, whose only initialisers are those of the C
         // library.
         let code = unsafe { libloading::Library::new(&path) }.map_err(failed)?;
-        // SAFETY: functions of shim/host.c and shim/shim.c with these types; `code` outlives them.
-        let (create, run, limits, call_part, start, name) = unsafe {
+        let calls = Calls::of(&code).map_err(failed)?;
+        // SAFETY: functions of shim/shim.c with these types; `code` outlives them.
+        let (start, name) = unsafe {
             (
-                *code.get::<Create>(b"shim_create\0").map_err(failed)?,
-                *code.get::<Run>(b"shim_call\0").map_err(failed)?,
-                *code
-                    .get::<SetLimits>(b"shim_set_limits\0")
-                    .map_err(failed)?,
-                *code.get::<CallPart>(b"shim_call_part\0").map_err(failed)?,
                 code.get::<unsafe extern "C" fn() -> i32>(b"shim_module_init_0\0")
                     .ok()
                     .map(|f| *f),
@@ -353,8 +117,6 @@ impl Library {
                 .to_owned(),
         };
         let start = start.ok_or_else(not_one)?;
-        // SAFETY: a function of missing.c with this type.
-        let counts = unsafe { code.get(b"shim_counts\0") }.ok().map(|f| *f);
         // SAFETY: the module's init function, which the macro module_init() of the shim made.
         let status = unsafe { start() };
         // SAFETY: returns null or a constant string of the scheduler.
@@ -367,11 +129,7 @@ impl Library {
             .to_string_lossy()
             .into_owned();
         Ok(Arc::new(Library {
-            create,
-            run,
-            limits,
-            call_part,
-            counts,
+            calls,
             name,
             file: file.to_owned(),
             tree: tree.clone(),
@@ -386,7 +144,7 @@ impl Library {
 impl Library {
     /// Writes the counts of lines next to the objects.
     pub(crate) fn write_counts(&self) {
-        if let Some(counts) = self.counts {
+        if let Some(counts) = self.calls.counts {
             // SAFETY: the runtime of gcov, which locks its own data.
             unsafe { counts() };
         }
@@ -458,18 +216,84 @@ impl Drop for Arena {
     }
 }
 
-/// A queue of a library's scheduler: its arena.
+/// An arena for a queue and its copies, whose pointers are right at its addresses alone.
+struct Home {
+    arena: Arena,
+    /// The number of the image whose state is there; 0: that of none.
+    here: u64,
+    /// Images so far.
+    images: u64,
+}
+
+/// The state of a queue that shares its home.
+#[derive(Debug)]
+struct Image {
+    number: u64,
+    /// What makes states the same.
+    print: [c_ulong; 2],
+    bytes: Vec<u8>,
+}
+
+/// A queue of a library's scheduler.
 pub(crate) struct Queue {
     library: Arc<Library>,
-    arena: Arena,
-    text: Vec<u8>,
-    /// Room for the messages of a call; none if nobody listens.
-    log: Vec<u8>,
+    home: Arc<Mutex<Home>>,
+    /// Its state; none while it is alone in its home, where the state then is.
+    image: Mutex<Option<Arc<Image>>>,
 }
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a queue with {:?}", self.library)
+    }
+}
+
+/// A panic of another thread in the middle of a call ends the program in any case.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Home {
+    /// Puts the state of an image there.
+    fn put(&mut self, library: &Library, image: &Image) {
+        if self.here != image.number {
+            // SAFETY: an image of a queue in this arena.
+            unsafe { (library.calls.restore)(image.bytes.as_ptr()) };
+            self.here = image.number;
+        }
+    }
+
+    /// The state that is there, which was that of `old`.
+    fn image(&mut self, library: &Library, old: Option<&Arc<Image>>) -> Arc<Image> {
+        let mut bytes = Vec::with_capacity(old.map_or(0, |old| old.bytes.len()));
+        loop {
+            let (at, room) = (bytes.as_mut_ptr(), bytes.capacity());
+            // SAFETY: there is so much room.
+            let size = unsafe { (library.calls.save)(self.arena.address(), at, room) };
+            if size <= room {
+                // SAFETY: so many bytes were written.
+                unsafe { bytes.set_len(size) };
+                break;
+            }
+            bytes.reserve_exact(size);
+        }
+        if let Some(old) = old.filter(|old| old.bytes == bytes) {
+            return Arc::clone(old);
+        }
+        self.images += 1;
+        self.here = self.images;
+        Arc::new(Image {
+            number: self.here,
+            print: self.print(library),
+            bytes,
+        })
+    }
+
+    fn print(&mut self, library: &Library) -> [c_ulong; 2] {
+        let mut print = [0; 2];
+        // SAFETY: the arena has a queue.
+        unsafe { (library.calls.print)(self.arena.address(), &raw mut print) };
+        print
     }
 }
 
@@ -481,77 +305,115 @@ impl Queue {
             + config.bios as usize * 256
             + config.tasks as usize * 256;
         let bytes = config.bytes as usize + slots;
-        let mut queue = Queue {
-            library: Arc::clone(library),
-            arena: Arena::new(bytes)?,
-            text: vec![0; TEXT],
-            log: Vec::new(),
-        };
+        let mut arena = Arena::new(bytes)?;
         // SAFETY: the arena is zeroed, of that size, and belongs to this queue alone.
-        let error = unsafe { (library.create)(queue.arena.address(), bytes, config) };
-        let error = text_of(error);
-        error.map_or(Ok(queue), |text| Err(library.with_line(text)))
+        let error = unsafe { (library.calls.create)(arena.address(), bytes, config) };
+        match text_of(error) {
+            Some(text) => Err(library.with_line(text)),
+            None => Ok(Queue {
+                library: Arc::clone(library),
+                home: Arc::new(Mutex::new(Home {
+                    arena,
+                    here: 0,
+                    images: 0,
+                })),
+                image: Mutex::default(),
+            }),
+        }
     }
 
     /// One call. An error is the text of what went wrong in C; the queue must not be called after
     /// it.
-    pub(crate) fn call(&mut self, call: &mut Call) -> Result<(), String> {
-        call.out = self.text.as_mut_ptr().cast();
-        call.out_room = TEXT as c_uint;
-        call.log = self.log.as_mut_ptr().cast();
-        call.log_room = self.log.len() as c_uint;
-        // SAFETY: `call` has the layout of struct shim_call, and its pointers are null or live.
-        let error = unsafe { (self.library.run)(self.arena.address(), call) };
-        text_of(error).map_or(Ok(()), |text| Err(self.library.with_line(text)))
-    }
-
-    /// What the scheduler's code read and wrote in that call, which was the queue's last one.
-    pub(crate) fn touches(&self, call: &Call) -> &[c_uint] {
-        if call.touch_count == 0 {
-            return &[];
+    pub(crate) fn call(&self, call: &mut Call, found: &mut Found) -> Result<(), String> {
+        found.offer(call);
+        let mut image = lock(&self.image);
+        let mut home = lock(&self.home);
+        if let Some(old) = &*image {
+            home.put(&self.library, old);
+            if Arc::strong_count(&self.home) == 1 {
+                *image = None;
+            }
         }
-        let first = self.arena.memory.as_ptr() as usize;
-        let arena = first..first + self.arena.layout.size();
-        assert!(
-            arena.contains(&(call.touches as usize)),
-            "a call of another queue"
-        );
-        // SAFETY: an array in the arena with so many elements, written by that call.
-        unsafe { std::slice::from_raw_parts(call.touches, call.touch_count as usize) }
+        // SAFETY: `call` has the layout of struct shim_call, and its pointers are null or live.
+        let error = unsafe { (self.library.calls.run)(home.arena.address(), call) };
+        // SAFETY: C has written so many elements.
+        unsafe { found.take(call) };
+        if let Some(text) = text_of(error) {
+            home.here = 0;
+            return Err(self.library.with_line(text));
+        }
+        if let Some(old) = &mut *image {
+            *old = home.image(&self.library, Some(old));
+        }
+        Ok(())
     }
 
-    /// What the last call wrote.
-    pub(crate) fn text(&self, call: &Call) -> String {
-        String::from_utf8_lossy(&self.text[..call.out_used as usize]).into_owned()
-    }
-
-    /// The same with the name of a file, and the text that is written to it.
+    /// The text that a call returns: of the file with this name, to which `text` is written.
     pub(crate) fn call_named(
-        &mut self,
+        &self,
         call: &mut Call,
         name: &CStr,
         text: &CStr,
+        found: &mut Found,
     ) -> Result<String, String> {
         (call.name, call.text) = (name.as_ptr(), text.as_ptr());
-        let result = self.call(call);
+        let result = self.call(call, found);
         (call.name, call.text) = (std::ptr::null(), std::ptr::null());
-        result.map(|()| self.text(call))
+        result.map(|()| String::from_utf8_lossy(&found.out).into_owned())
     }
 
-    /// Messages are collected from now on.
-    pub(crate) fn listen(&mut self) {
-        self.log.resize(TEXT, 0);
+    /// What makes states the same.
+    pub(crate) fn print(&self) -> [u64; 2] {
+        match &*lock(&self.image) {
+            Some(image) => image.print,
+            None => lock(&self.home).print(&self.library),
+        }
+    }
+}
+
+/// In the same state, and in the same home.
+impl Clone for Queue {
+    fn clone(&self) -> Queue {
+        let mut image = lock(&self.image);
+        let own = image.get_or_insert_with(|| lock(&self.home).image(&self.library, None));
+        Queue {
+            library: Arc::clone(&self.library),
+            home: Arc::clone(&self.home),
+            image: Mutex::new(Some(Arc::clone(own))),
+        }
+    }
+}
+
+impl Found {
+    /// Its arrays are where the call appends to; null for one without room.
+    fn offer(&mut self, call: &mut Call) {
+        fn at<T>(array: &mut Vec<T>) -> *mut T {
+            array.clear();
+            match array.capacity() {
+                0 => std::ptr::null_mut(),
+                _ => array.as_mut_ptr(),
+            }
+        }
+        call.gone = at(&mut self.gone);
+        call.nomerge = at(&mut self.nomerge);
+        call.run_hctx = at(&mut self.runs);
+        call.touches = at(&mut self.touches);
+        (call.out, call.out_room) = (at(&mut self.out), self.out.capacity() as c_uint);
+        (call.log, call.log_room) = (at(&mut self.log), self.log.capacity() as c_uint);
     }
 
-    /// Messages of the last call, a line each.
-    pub(crate) fn messages(&self, of: &Call) -> String {
-        String::from_utf8_lossy(&self.log[..of.log_used as usize]).into_owned()
-    }
-
-    /// Limits and nomerges of the queue from now on.
-    pub(crate) fn set_limits(&mut self, limits: &Limits) {
-        // SAFETY: `limits` has the layout of struct shim_limits.
-        unsafe { (self.library.limits)(self.arena.address(), limits) };
+    /// # Safety
+    /// The call was offered these arrays, and C has appended as many elements as it says.
+    unsafe fn take(&mut self, call: &Call) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.gone.set_len(call.gone_count as usize);
+            self.nomerge.set_len(call.nomerge_count as usize);
+            self.runs.set_len(call.run_count as usize);
+            self.touches.set_len(call.touch_count as usize);
+            self.out.set_len(call.out_used as usize);
+            self.log.set_len(call.log_used as usize);
+        }
     }
 }
 
@@ -597,7 +459,7 @@ impl Part {
         let (bytes, address) = (self.arena.layout.size(), self.arena.address());
         // SAFETY: `call` has the layout of struct shim_part, and its text has room for `out_room`
         // bytes; the arena has that size and was zero before the first call.
-        let error = unsafe { (self.library.call_part)(address, bytes, &raw mut call) };
+        let error = unsafe { (self.library.calls.call_part)(address, bytes, &raw mut call) };
         let text = &self.text[..call.out_used as usize];
         text_of(error).map_or(Ok(String::from_utf8_lossy(text).into_owned()), Err)
     }

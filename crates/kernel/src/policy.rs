@@ -6,42 +6,26 @@
 //! [`Fault`], which the program catches. Kernel: struct elevator_mq_ops in block/elevator.h (6.1,
 //! 6.12).
 
-use crate::flags::{ioprio, opf};
-use crate::library::{
-    Call, Config, HCTXS_MAX, Io, Library, Limits, NONE, Op as Entry, Queue, RANGES_MAX,
-};
+use crate::call::{Call, Config, Found, Io, Limits, NONE, Op as Entry, TEXT};
+use crate::library::{Library, Queue, lock};
+use crate::mirror::{ioprio, opf};
 use blkmq::elevator::{
-    After, BioMerge, CalledOn, Charge, CustomScheduler, DispatchTime, ElevatorLock, InsertAt,
-    Insertion, LEVELS, Now, QueueShape, Scheduler, SchedulerInfo, SchedulerKind, StoreError,
-    Submitters, TimerAsk, Value, Wanted,
+    After, BioMerge, CalledOn, Charge, CustomScheduler, DispatchTime, ElevatorLock, Fault, Hooks,
+    InsertAt, Insertion, LEVELS, Now, QueueShape, Scheduler, SchedulerInfo, SchedulerKind,
+    StoreError, Submitters, TimerAsk, Value, Wanted,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::{Merging, Side, attach, merges_ranges, try_request_merge};
-use blkmq::queue::QueueSettings;
+use blkmq::queue::{IrqClass, QueueSettings};
 use blkmq::request::{
     BioId, CpuId, HctxId, IoContextId, Place, Request, RequestId, RequestPool, Sector, Sectors,
     Touch,
 };
-use blkmq::rules::NoMerges;
-use blkmq::time::Duration;
+use blkmq::time::{Duration, Jiffies};
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{CStr, CString};
-use std::fmt;
-use std::hash::Hasher;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// What went wrong in C, or between C and the pool. The payload of the unwinding that ends a run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
-    /// Scheduler, call and reason, as one line.
-    pub text: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
 
 /// Deviation D5 (docs/model.md): a queued discard of several ranges that joins another one is
 /// freed, and stays where it was queued.
@@ -53,62 +37,41 @@ const PLAIN: SchedulerInfo =
     SchedulerInfo::plain("of a file", &[ElevatorLock::irq_save("its lock")]);
 
 /// A scheduler of a [`Library`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Policy {
     library: Arc<Library>,
     info: &'static SchedulerInfo,
-    config: Config,
+    shape: Arc<QueueShape>,
     /// Writes to attributes, to make the same queue again.
     stored: Vec<(String, String)>,
-    queue: Mutex<Queue>,
+    queue: Queue,
     limits: Limits,
     /// Finished requests of each level that C has counted.
     finished: [u32; LEVELS],
     timer: Option<TimerAsk>,
     /// Costs of the calls since they were asked for.
     charge: Charge,
-    shape: QueueShape,
     called_on: CalledOn,
     /// Hctxs that the last hook wants run.
     runs: VecDeque<HctxId>,
-    /// Trace events of the scheduler since the state was shown.
-    events: Mutex<String>,
-    submitters: Submitters,
-    /// Messages are collected.
-    logs: bool,
+    /// Of the last call that changes the scheduler.
+    found: Found,
+    /// Messages, if they are collected.
     log: String,
+    /// Trace events since the state was shown, if they are collected.
+    events: Arc<Mutex<String>>,
 }
 
 /// Ticks of a kernel's jiffies when the clock is 0, for a scheduler that compares them with fields
 /// that nobody has set: jiffies begin five minutes below 2^32.
 const JIFFIES: u64 = 1 << 32;
-/// Tasks that submit although nobody has named them.
-const TASKS: u32 = 1024;
-
-/// Slots that a queue has room for; memory is taken when they are used.
-const REQUESTS: u32 = 1 << 16;
-const BIOS: u32 = 1 << 18;
 
 impl Policy {
     /// Idle, with the defaults of its kernel.
     pub fn new(library: &Arc<Library>) -> Result<Policy, Fault> {
         let known = SchedulerKind::by_name(&library.name).and_then(SchedulerKind::info);
-        let config = Config {
-            requests: REQUESTS,
-            bios: BIOS,
-            nr_requests: 256,
-            hctxs: 1,
-            cpus: 1,
-            tasks: TASKS,
-            groups: 1,
-            rotational: 0,
-            bytes: 8 << 20,
-            nr_ctx: [1; HCTXS_MAX],
-            ranges: 0,
-            range: [[0; 2]; RANGES_MAX],
-        };
         let info = known.map_or(&PLAIN, of_one_lock);
-        Policy::with(library, info, &config, QueueShape::one())
+        Policy::with(library, info, &Config::of_none(), QueueShape::one())
     }
 
     fn with(
@@ -122,20 +85,18 @@ impl Policy {
         Ok(Policy {
             library: Arc::clone(library),
             info,
-            config: *config,
+            shape: Arc::new(shape),
             stored: Vec::new(),
-            queue: Mutex::new(queue),
+            queue,
             limits: Limits::default(),
             finished: [0; LEVELS],
             timer: None,
             charge: Charge::default(),
-            shape,
             called_on: CalledOn::default(),
             runs: VecDeque::new(),
-            events: Mutex::default(),
-            submitters: Submitters::default(),
-            logs: false,
+            found: Found::of_hook(),
             log: String::new(),
+            events: Arc::default(),
         })
     }
 
@@ -146,43 +107,47 @@ impl Policy {
         self
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // A panic of another thread in the middle of a call ends the run in any case.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Its trace events are part of the state that is shown.
+    pub fn with_events(mut self) -> Policy {
+        self.found.out.reserve(TEXT);
+        self
     }
 
     fn fail(&self, name: &str, text: &str) -> ! {
         std::panic::resume_unwind(Box::new(fault(&self.library, name, text)))
     }
 
-    /// A call, at a time.
+    /// A call that finds no more than its result, at a time.
     fn call(&self, call: &mut Call, name: &str, now: Now) {
         self.set_clock(call, now);
-        call.cpu = u32::from(self.called_on.cpu.0);
-        let mut queue = self.queue();
-        let done = queue.call(call);
-        let events = queue.text(call);
-        drop(queue);
-        *self.events.lock().unwrap_or_else(PoisonError::into_inner) += &events;
-        if let Err(text) = done {
+        if let Err(text) = self.queue.call(call, &mut Found::default()) {
             self.fail(name, &text);
         }
     }
 
+    /// jiffies when the clock is 0.
+    fn jiffies(&self) -> u64 {
+        if self.info.reads_clock { JIFFIES } else { 0 }
+    }
+
     fn set_clock(&self, call: &mut Call, now: Now) {
-        let base = if self.info.reads_clock { JIFFIES } else { 0 };
+        let base = self.jiffies();
         call.ticks = base + now.tick.0;
         call.locked_ticks = base + call.locked_ticks.max(now.tick.0);
         call.ktime_ns = now.time.0;
+        call.cpu = u32::from(self.called_on.cpu.0);
     }
 
-    /// The same of a call that changes the scheduler, and what it asked for.
+    /// A call that changes the scheduler, and what it asked for.
     fn change(&mut self, call: &mut Call, name: &str, now: Now) -> After {
+        self.set_clock(call, now);
         if self.info.reads_clock {
             call.clock = if now.kept { 1 } else { 2 };
         }
-        self.call(call, name, now);
-        self.take_messages(call);
+        if let Err(text) = self.queue.call(call, &mut self.found) {
+            self.fail(name, &text);
+        }
+        self.take_text();
         let timer = call.timer as u8;
         match call.timer_asked {
             0 => {}
@@ -192,11 +157,9 @@ impl Policy {
             }
             _ => self.timer = Some(TimerAsk::Cancel { timer }),
         }
-        self.runs = call
-            .runs()
-            .iter()
-            .map(|&hctx| HctxId(hctx as u16))
-            .collect();
+        self.runs.clear();
+        let runs = self.found.runs.iter().map(|&hctx| HctxId(hctx as u16));
+        self.runs.extend(runs);
         match (call.run, self.runs.is_empty()) {
             (0, true) => After::Nothing,
             (0, false) => After::RunHctxs,
@@ -204,10 +167,13 @@ impl Policy {
         }
     }
 
-    fn take_messages(&mut self, call: &Call) {
-        if self.logs {
-            let messages = self.queue().messages(call);
-            self.log.push_str(&messages);
+    /// Messages and events of the last call.
+    fn take_text(&mut self) {
+        if !self.found.log.is_empty() {
+            self.log += &String::from_utf8_lossy(&self.found.log);
+        }
+        if !self.found.out.is_empty() {
+            *lock(&self.events) += &String::from_utf8_lossy(&self.found.out);
         }
     }
 
@@ -228,23 +194,10 @@ impl Policy {
         after
     }
 
-    /// A request as C sees it.
     fn io(&self, request: &Request) -> Io {
         Io {
-            sector: request.sector.0,
-            bytes: request.sectors.0 << 9,
-            opf: opf(request.op, request.flags),
-            ioprio: ioprio(request.ioprio),
-            segments: request.segments,
-            hctx: u32::from(request.hctx.0),
-            task: request.io_context.0,
-            group: NONE,
-            flush_seq: u32::from(request.flush_seq),
-            bare: u32::from(!request.use_sched),
-            ctx: u32::from(request.ctx.0),
             index: self.index(request.ctx, request.hctx),
-            start_ns: request.start_time.0,
-            issue_ns: request.io_start_time.0,
+            ..Io::of_request(request)
         }
     }
 
@@ -257,18 +210,17 @@ impl Policy {
 
     /// Trace events of the scheduler since the last call of this.
     pub(crate) fn take_events(&self) -> String {
-        core::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
+        core::mem::take(&mut *lock(&self.events))
     }
 
     /// How many hctxs its queue has.
     pub(crate) fn hctxs(&self) -> u32 {
-        self.config.hctxs
+        self.shape.ctxs.len() as u32
     }
 
-    /// The cache lines that a call touched, at the price of the model's own.
-    fn charge(&mut self, pool: &RequestPool, call: &Call) {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        for &touch in queue.touches(call) {
+    /// The cache lines that the last call touched, at the price of the model's own.
+    fn charge(&mut self, pool: &RequestPool) {
+        for &touch in &self.found.touches {
             let number = touch & 0xff_ffff;
             let rq = RequestId(number);
             pool.touched(match touch >> 24 {
@@ -293,30 +245,21 @@ impl Policy {
     }
 
     fn follow_limits(&mut self, merging: Merging<'_>) {
-        let limits = Limits {
-            max_sectors: merging.limits.max_sectors,
-            max_segments: u32::from(merging.limits.max_segments),
-            max_discard_segments: u32::from(merging.limits.max_discard_segments),
-            max_discard_sectors: merging.limits.max_discard_sectors,
-            chunk_sectors: merging.limits.chunk_sectors,
-            nomerges: match merging.nomerges {
-                NoMerges::All => 0,
-                NoMerges::Simple => 1,
-                NoMerges::Never => 2,
-            },
-        };
+        let limits = Limits::of(merging);
         if limits != self.limits {
-            self.queue().set_limits(&limits);
+            let mut call = Call::new(Entry::Limit);
+            call.limits = limits;
+            self.call(&mut call, "queue/limits", Now::default());
             self.limits = limits;
         }
     }
 
     /// The pool follows the merges of requests in C, in their order.
-    fn follow(&self, pool: &mut RequestPool, call: &Call, merging: Merging<'_>) {
-        for &rq in call.nomerge() {
+    fn follow(&self, pool: &mut RequestPool, merging: Merging<'_>) {
+        for &rq in &self.found.nomerge {
             pool[RequestId(rq)].flags.nomerge = true;
         }
-        for gone in call.gone() {
+        for gone in &self.found.gone {
             let (rq, into) = (RequestId(gone.rq), RequestId(gone.into));
             if pool[rq].place == Place::Elevator && merges_ranges(pool[rq].op, merging.limits) {
                 self.fail("merging", DISCARD_LEFT_QUEUED);
@@ -348,10 +291,7 @@ impl Policy {
             let mut call = Call::new(Entry::Group);
             (call.group, call.weight) = (u32::from(group.parent), u32::from(group.weight));
             let path = CString::new(group.path.as_str()).unwrap_or_default();
-            let done = self.queue().call_named(&mut call, &path, c"");
-            if let Err(text) = done {
-                self.fail("a new group", &text);
-            }
+            self.named_call(&mut call, "a new group", (&path, c""));
         }
         for (at, task) in submitters.tasks.iter().enumerate() {
             let mut call = Call::new(Entry::Task);
@@ -362,7 +302,6 @@ impl Policy {
             call.group = u32::from(task.group);
             self.call(&mut call, "a new task", Now::default());
         }
-        self.submitters = submitters.clone();
     }
 
     /// The text of a file in sysfs or debugfs; none if there is no such file.
@@ -374,11 +313,15 @@ impl Policy {
     pub(crate) fn file_of(&self, hctx: u32, entry: Entry, name: &CStr) -> Option<String> {
         let mut call = Call::new(entry);
         call.io.hctx = hctx;
-        let done = self.queue().call_named(&mut call, name, c"");
-        match done {
-            Ok(text) => (call.found != 0).then_some(text),
-            Err(text) => self.fail("show", &text),
-        }
+        let text = self.named_call(&mut call, "show", (name, c""));
+        (call.found != 0).then_some(text)
+    }
+
+    /// A call with a name and a text; returns the text that it returns.
+    fn named_call(&self, call: &mut Call, what: &str, (name, text): (&CStr, &CStr)) -> String {
+        let mut found = Found::text();
+        let done = self.queue.call_named(call, name, text, &mut found);
+        done.unwrap_or_else(|text| self.fail(what, &text))
     }
 }
 
@@ -390,13 +333,16 @@ fn is_new(request: &Request) -> bool {
 }
 
 /// Properties of a scheduler whose state blkmq has under several locks, and in tokens: in C all of
-/// it is under one lock, and C has the tokens.
+/// it is under the first of them, and C has the tokens.
 fn of_one_lock(info: &'static SchedulerInfo) -> &'static SchedulerInfo {
     if info.locks.len() == 1 {
         return info;
     }
+    let first = &info.locks[..1];
+    // Its hooks are called in interrupts, too, under this lock.
+    let suits = info.hooks == Hooks::NONE || first[0].irq_class == IrqClass::IrqSave;
     Box::leak(Box::new(SchedulerInfo {
-        locks: PLAIN.locks,
+        locks: if suits { first } else { PLAIN.locks },
         tokens: &[],
         ..*info
     }))
@@ -431,24 +377,16 @@ impl Scheduler for Policy {
     ) -> BioMerge {
         self.follow_limits(merging);
         let mut call = Call::new(Entry::MergeBio);
-        let of = pool.bio(bio);
         call.bio = bio.0;
         call.io = Io {
-            sector: of.sector.0,
-            bytes: of.sectors.0 << 9,
-            opf: opf(of.op, of.flags),
-            ioprio: ioprio(of.ioprio),
-            segments: of.segments,
-            task: of.io_context.0,
-            group: of.group.map_or(NONE, u32::from),
             hctx: u32::from(self.called_on.hctx.0),
             index: self.index(self.called_on.cpu, self.called_on.hctx),
-            ..Io::default()
+            ..Io::of_bio(pool.bio(bio))
         };
         self.change(&mut call, "bio_merge", now);
-        self.charge(pool, &call);
+        self.charge(pool);
         if call.found == 0 {
-            self.follow(pool, &call, merging);
+            self.follow(pool, merging);
             return BioMerge::No;
         }
         let side = match call.side {
@@ -461,8 +399,8 @@ impl Scheduler for Policy {
             let text = format!("{} took a bio that does not fit", pool[rq]);
             self.fail("bio_merge", &text);
         }
-        self.follow(pool, &call, merging);
-        let gone = call.gone().first();
+        self.follow(pool, merging);
+        let gone = self.found.gone.first();
         BioMerge::Into {
             // A front merge may have closed the gap to the request before.
             rq: match gone {
@@ -494,7 +432,7 @@ impl Scheduler for Policy {
         call.io = self.io(request);
         call.io.group = first.map_or(NONE, u32::from);
         self.change(&mut call, "insert_requests", now);
-        self.charge(pool, &call);
+        self.charge(pool);
         // The end of a request is counted by level, or is a call.
         let level = if self.info.hooks.finished {
             0
@@ -502,9 +440,10 @@ impl Scheduler for Policy {
             call.level
         };
         pool[rq].elv_priv = [level, KNOWN];
-        self.follow(pool, &call, merging);
+        pool[rq].fifo_time = Jiffies(call.fifo_time.saturating_sub(self.jiffies()));
+        self.follow(pool, merging);
         let mut absorbed = QueueList::new();
-        for gone in call.gone() {
+        for gone in &self.found.gone {
             absorbed.push_front(pool, RequestId(gone.rq));
         }
         if !absorbed.is_empty() {
@@ -529,7 +468,7 @@ impl Scheduler for Policy {
             ..now.now()
         };
         self.change(&mut call, "dispatch_request", entered);
-        self.charge(pool, &call);
+        self.charge(pool);
         if call.found == 0 {
             return None;
         }
@@ -548,7 +487,7 @@ impl Scheduler for Policy {
         let hctxs = if self.info.single_queue {
             1
         } else {
-            self.config.hctxs
+            self.hctxs()
         };
         (0..hctxs).any(|hctx| self.has_work_of(HctxId(hctx as u16)))
     }
@@ -631,11 +570,13 @@ impl Scheduler for Policy {
         let mut call = Call::new(Entry::Store);
         self.set_clock(&mut call, now);
         call.clock = 2 * u32::from(self.info.reads_clock);
-        let done = self.queue().call_named(&mut call, &file, &value);
+        let done = self
+            .queue
+            .call_named(&mut call, &file, &value, &mut self.found);
         if let Err(text) = done {
             self.fail("store", &text);
         }
-        self.take_messages(&call);
+        self.take_text();
         if call.found == 0 {
             return Err(unknown());
         }
@@ -687,19 +628,10 @@ impl Scheduler for Policy {
     }
 }
 
-/// Sectors of each actuator.
-fn ranges_of(queue: &QueueSettings) -> [[u64; 2]; RANGES_MAX] {
-    let mut of_c = [[0; 2]; RANGES_MAX];
-    for (to, range) in of_c.iter_mut().zip(&queue.access_ranges) {
-        *to = [range.start, range.end - range.start];
-    }
-    of_c
-}
-
 /// A name that lives as long as the program, as those of built-in schedulers do.
 fn intern(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = lock(&NAMES);
     if let Some(&known) = names.get(name) {
         return known;
     }
@@ -714,30 +646,15 @@ impl CustomScheduler for Policy {
     }
 
     fn begin(&mut self, queue: &QueueSettings, shape: &QueueShape) {
-        let mut nr_ctx = [0; HCTXS_MAX];
-        for (count, &ctxs) in nr_ctx.iter_mut().zip(&shape.ctxs) {
-            *count = ctxs as u32;
-        }
-        let config = Config {
-            nr_requests: queue.nr_requests,
-            hctxs: shape.ctxs.len() as u32,
-            cpus: shape.cpus as u32,
-            tasks: queue.submitters.tasks.len() as u32 + TASKS,
-            groups: queue.submitters.groups.len() as u32,
-            rotational: u32::from(queue.rotational_when_chosen),
-            nr_ctx,
-            ranges: queue.access_ranges.len() as u32,
-            range: ranges_of(queue),
-            ..self.config
-        };
+        let config = Config::of(queue, shape);
         let mut again = match Policy::with(&self.library, self.info, &config, shape.clone()) {
             Ok(again) => again,
             Err(fault) => std::panic::resume_unwind(Box::new(fault)),
         };
         again.name_submitters(&queue.submitters);
-        again.logs = queue.log && self.info.logs;
-        if again.logs {
-            again.queue().listen();
+        again.found.out.reserve(self.found.out.capacity());
+        if queue.log && self.info.logs {
+            again.found.log.reserve(TEXT);
         }
         for (name, text) in &self.stored {
             // It took them before.
@@ -748,22 +665,14 @@ impl CustomScheduler for Policy {
         *self = again;
     }
 
-    /// As it was before the first request: the program that has requests in it does not copy it.
     fn copy(&self) -> Box<dyn CustomScheduler> {
-        let again = Policy::with(&self.library, self.info, &self.config, self.shape.clone());
-        let mut again = again.unwrap_or_else(|fault| std::panic::resume_unwind(Box::new(fault)));
-        again.name_submitters(&self.submitters);
-        again.logs = self.logs;
-        if again.logs {
-            again.queue().listen();
-        }
-        for (name, text) in &self.stored {
-            let _ = again.store(name, text, Now::default());
-        }
-        Box::new(again)
+        Box::new(self.clone())
     }
 
-    fn digest(&self, state: &mut dyn Hasher) {
-        state.write(self.library.name.as_bytes());
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        for half in self.queue.print() {
+            state.write_u64(half);
+        }
+        (self.timer, &self.runs).hash(&mut state);
     }
 }

@@ -1,7 +1,7 @@
 //! The state of a scheduler in C as text, in the words of blkmq's own (`Scheduler::show`), from its
 //! files in debugfs: so that both can be compared.
 
-use crate::library::Op as Entry;
+use crate::call::Op as Entry;
 use crate::policy::Policy;
 use blkmq::request::{RequestId, RequestPool};
 use std::ffi::CString;

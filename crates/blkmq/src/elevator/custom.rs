@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 use crate::call::Token;
+use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use super::attribute::{StoreError, Value};
@@ -101,6 +102,19 @@ impl Eq for Custom {}
 impl Hash for Custom {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.digest(state);
+    }
+}
+
+/// Why a program's own scheduler cannot go on: the payload of the unwinding that ends a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Scheduler, call and reason, as one line.
+    pub text: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

@@ -8,7 +8,8 @@
 
 use super::dice::Dice;
 use super::part::{Twins, numbers, opened};
-use crate::library::{Library, Part, PartOp};
+use crate::call::PartOp;
+use crate::library::{Library, Part};
 use blkmq::list::NIL;
 use blkmq::rbtree::{LEFT, RIGHT, RbNodes as _};
 use blkmq::request::{RequestId, RequestPool, Sector};

@@ -10,7 +10,8 @@
 
 use super::dice::Dice;
 use super::part::{Twins, numbers, opened};
-use crate::library::{BITS_MAX, Library, Part, PartOp};
+use crate::call::{BITS_MAX, PartOp};
+use crate::library::{Library, Part};
 use blkmq::env::Effect;
 use blkmq::path::MapAlone;
 use blkmq::request::{HctxId, QueueId};
