@@ -51,6 +51,7 @@ static struct elevator_type *shim_type;
 static __thread u32 shim_random;
 
 #include "cgroup.c"
+#include "sq.c"
 
 int shim_register(struct elevator_type *type)
 {
@@ -138,14 +139,14 @@ void blk_mq_free_requests(struct list_head *list)
 
 bool blk_mq_sched_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
 {
-	struct elevator_type *type = q->elevator->type;
+	const __auto_type ops = SHIM_OPS(q->elevator->type);
 
-	return !type->ops.allow_merge || type->ops.allow_merge(q, rq, bio);
+	return !ops->allow_merge || ops->allow_merge(q, rq, bio);
 }
 
 bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq, struct list_head *free)
 {
-	return rq_mergeable(rq) && elv_attempt_insert_merge(q, rq, free);
+	return rq_mergeable(rq) && shim_insert_merge(q, rq, free);
 }
 
 void blk_mq_run_hw_queues(struct request_queue *q, bool async) { shim_this->run = 1; }
@@ -211,7 +212,6 @@ void shim_joined(struct request *rq, struct bio *bio)
 	if (!shim_this->side)
 		shim_this->side = ELEVATOR_DISCARD_MERGE;
 }
-
 
 /* Wait queues: those that are not exclusive stand before the others. */
 void add_wait_queue(wait_queue_head_t *q, wait_queue_entry_t *w)
@@ -528,7 +528,7 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	q->limits.seg_boundary_mask = ULONG_MAX;
 	INIT_LIST_HEAD(&q->icq_list);
 	INIT_LIST_HEAD(&q->blkg_list);
-	spin_lock_init(&q->queue_lock);
+	spin_lock_init(SHIM_QUEUE_LOCK(q));
 	if (!config->rotational)
 		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
 	s->disk.queue = q;
@@ -553,12 +553,12 @@ struct shim_queue *shim_open(const struct shim_config *config)
 		sbitmap_queue_init_node(&s->tags[i].bitmap_tags, config->nr_requests, -1, false, GFP_KERNEL, 0);
 	}
 	BUG_ON(!shim_type);
-	error = shim_type->ops.init_sched(q, shim_type);
+	error = SHIM_OPS(shim_type)->init_sched(q, shim_type);
 	if (error)
 		return NULL;
-	if (shim_type->ops.init_hctx)
+	if (SHIM_OPS(shim_type)->init_hctx)
 		for (i = 0; i < config->hctxs; i++)
-			if (shim_type->ops.init_hctx(s->hctxs[i], i))
+			if (SHIM_OPS(shim_type)->init_hctx(s->hctxs[i], i))
 				return NULL;
 	return s;
 }
@@ -591,8 +591,8 @@ static void shim_prepare(struct shim_queue *s, struct request *rq, unsigned int 
 	INIT_LIST_HEAD(&rq->queuelist);
 	INIT_HLIST_NODE(&rq->hash);
 	RB_CLEAR_NODE(&rq->rb_node);
-	if (!bare && s->q.elevator->type->ops.prepare_request)
-		s->q.elevator->type->ops.prepare_request(rq);
+	if (!bare && SHIM_OPS(s->q.elevator->type)->prepare_request)
+		SHIM_OPS(s->q.elevator->type)->prepare_request(rq);
 }
 
 /* A class of priorities, that of a request without one being the usual one. */
@@ -629,8 +629,8 @@ static void shim_depth_updated(struct shim_queue *s)
 {
 	unsigned int i;
 
-	for (i = 0; s->q.elevator->type->ops.depth_updated && i < s->config.hctxs; i++)
-		s->q.elevator->type->ops.depth_updated(s->hctxs[i]);
+	for (i = 0; SHIM_OPS(s->q.elevator->type)->depth_updated && i < s->config.hctxs; i++)
+		SHIM_OPS(s->q.elevator->type)->depth_updated(s->hctxs[i]);
 }
 
 /*
@@ -656,6 +656,8 @@ static void shim_follow_map(struct shim_queue *s, unsigned int shift)
 
 static void shim_set_clock(struct shim_queue *s, struct shim_call *c)
 {
+	c->ktime_ns += SHIM_BOOT_NS;
+	c->io.start_ns += SHIM_BOOT_NS;
 	shim_clock.ticks = c->ticks;
 	shim_clock.ktime_ns = c->ktime_ns;
 	shim_clock.step_ns = c->clock == 2;
@@ -666,7 +668,7 @@ static void shim_set_clock(struct shim_queue *s, struct shim_call *c)
 /* A call. The caller catches what goes wrong in it. */
 void shim_run(struct shim_queue *s, struct shim_call *c)
 {
-	const struct elevator_mq_ops *ops = &s->q.elevator->type->ops;
+	const __auto_type ops = SHIM_OPS(s->q.elevator->type);
 	struct request *rq = c->rq < s->config.requests ? &s->rqs[c->rq] : NULL;
 	struct bio *bio = c->bio < s->config.bios ? &s->bios[c->bio] : NULL;
 	struct blk_mq_hw_ctx *hctx = s->hctxs[c->io.hctx];
@@ -684,7 +686,7 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 	BUG_ON(c->io.task >= s->config.tasks);
 	shim_current = &s->tasks[c->io.task];
 	/* A request that did not come through an insertion. */
-	if (rq && c->number && (c->op == SHIM_COMPLETED || c->op == SHIM_FINISH || c->op == SHIM_REQUEUE)) {
+	if (rq && c->number && c->op != SHIM_INSERT) {
 		shim_prepare(s, rq, c->rq, c->io.bare);
 		shim_rq(s, rq, bio, &c->io);
 	}
@@ -793,7 +795,7 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 		shim_set_task(s, c);
 		break;
 	default:
-		BUG();
+		shim_run_single(s, c, rq);
 	}
 	if (c->clock)
 		s->clock_ns = shim_clock.ktime_ns;

@@ -52,6 +52,10 @@ pub(crate) enum Op {
     Exit,
     Group,
     Task,
+    SetRequest,
+    MayQueue,
+    Activate,
+    Drain,
 }
 
 /// struct shim_io.
@@ -90,7 +94,7 @@ pub(crate) struct Gone {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Call {
-    op: c_uint,
+    pub(crate) op: c_uint,
     pub(crate) rq: c_uint,
     pub(crate) bio: c_uint,
     pub(crate) number: c_uint,
@@ -126,6 +130,8 @@ pub(crate) struct Call {
     pub(crate) started: c_uint,
     run_count: c_uint,
     run_hctx: [c_uint; RUNS_MAX],
+    /// The queue must be run before its lock is dropped.
+    pub(crate) run_now: c_uint,
     pub(crate) run: c_uint,
     pub(crate) timer_asked: c_uint,
     pub(crate) timer: c_uint,
@@ -174,6 +180,7 @@ impl Call {
             started: 0,
             run_count: 0,
             run_hctx: [0; RUNS_MAX],
+            run_now: 0,
             run: 0,
             timer_asked: 0,
             timer: 0,

@@ -74,6 +74,12 @@ impl Tree {
         found.ok_or(Error::OutsideTree(file))
     }
 
+    /// A scheduler of this kernel may be of the single-queue path, and the shim has that path for
+    /// it.
+    pub(crate) fn has_single_queues(&self) -> bool {
+        self.version[0] < 5
+    }
+
     /// `6.12.117`.
     pub fn release(&self) -> String {
         let [major, minor, patch] = self.version;
