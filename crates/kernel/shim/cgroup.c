@@ -135,7 +135,7 @@ static void shim_set_task(struct shim_queue *s, struct shim_call *c)
 	struct task_struct *t = &s->tasks[c->io.task];
 
 	t->pid = c->pid;
-	t->shim_ioc.ioprio = c->ioprio;
+	t->ioprio = t->shim_ioc.ioprio = c->ioprio;
 	t->nice = c->nice;
 	t->shim_group = c->group;
 }

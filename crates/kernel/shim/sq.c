@@ -63,6 +63,8 @@ static void sq_set_up(struct request *rq)
 
 	if (rq->elv.icq || !q->elevator->type->icq_size)
 		return;
+	/* By the priority of a bio the caller says that of its process at that time. */
+	current->shim_ioc.ioprio = ioprio_valid(rq->ioprio) ? rq->ioprio : current->ioprio;
 	rq->elv.icq = ioc_find_get_icq(q);
 	atomic_set(&current->shim_ioc.active_ref, 1);
 	if (is_new && sq_ops(q)->elevator_init_icq_fn)
@@ -132,10 +134,6 @@ static struct request *sq_pull(struct request_queue *q)
 	if (!rq)
 		return NULL;
 	list_del_init(&rq->queuelist);
-	if (!q->boundary_rq || q->boundary_rq == rq) {
-		q->end_sector = rq_end_sector(rq);
-		q->boundary_rq = NULL;
-	}
 	rq->rq_flags |= RQF_STARTED;
 	q->in_flight[rq_is_sync(rq)]++;
 	return rq;
@@ -220,6 +218,10 @@ static void shim_run_single(struct shim_queue *s, struct shim_call *c, struct re
 		break;
 	case SHIM_ACTIVATE:
 		spin_lock_irq(q->queue_lock);
+		if (!q->boundary_rq || q->boundary_rq == rq) {
+			q->end_sector = rq_end_sector(rq);
+			q->boundary_rq = NULL;
+		}
 		if ((rq->rq_flags & RQF_SORTED) && sq_ops(q)->elevator_activate_req_fn)
 			sq_ops(q)->elevator_activate_req_fn(q, rq);
 		break;

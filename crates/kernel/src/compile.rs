@@ -61,6 +61,13 @@ impl Build<'_> {
     /// Compiles and links; returns the path of the library.
     pub(crate) fn run(&self) -> Result<PathBuf, Error> {
         let own = self.own_files();
+        let text = fs::read_to_string(self.file).map_err(Error::read(self.file))?;
+        if self.tree.has_single_queues() && text.contains("ops.mq") {
+            return Err(Error::OfBlkMq {
+                file: self.file.to_owned(),
+                release: self.tree.release(),
+            });
+        }
         let called = CALLED.map(|name| self.tree.dir.join(name));
         let files: Vec<&PathBuf> = own.iter().chain(&called).collect();
         self.write_headers(&files)?;

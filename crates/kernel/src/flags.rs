@@ -1,6 +1,11 @@
-//! Operation, flags and priority of a request in the numbers of the shim (`shim/block.h`).
+//! What blkmq has, as the shim has it: operation, flags and priority of a request in its numbers
+//! (`shim/block.h`), ranges of actuators; and names of C for blkmq.
 
+use crate::library::RANGES_MAX;
+use blkmq::queue::QueueSettings;
 use blkmq::request::{IoClass, IoPrio, Op, OpFlags};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 /// The operation and flags of cmd_flags, as `shim/block.h` numbers them.
 pub(crate) fn opf(op: Op, flags: OpFlags) -> u32 {
@@ -34,4 +39,25 @@ pub(crate) fn ioprio(prio: IoPrio) -> u16 {
         IoClass::Idle => 3,
     };
     class << 13 | u16::from(prio.level)
+}
+
+/// Sectors of each actuator.
+pub(crate) fn ranges_of(queue: &QueueSettings) -> [[u64; 2]; RANGES_MAX] {
+    let mut of_c = [[0; 2]; RANGES_MAX];
+    for (to, range) in of_c.iter_mut().zip(&queue.access_ranges) {
+        *to = [range.start, range.end - range.start];
+    }
+    of_c
+}
+
+/// A name that lives as long as the program, as those of built-in schedulers do.
+pub(crate) fn intern(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(&known) = names.get(name) {
+        return known;
+    }
+    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(name);
+    name
 }

@@ -6,7 +6,7 @@
 //! [`Fault`], which the program catches. Kernel: struct elevator_mq_ops in block/elevator.h (6.1,
 //! 6.12).
 
-use crate::flags::{ioprio, opf};
+use crate::flags::{intern, ioprio, opf, ranges_of};
 use crate::library::{
     Call, Config, HCTXS_MAX, Io, Library, Limits, NONE, Op as Entry, Queue, RANGES_MAX,
 };
@@ -24,7 +24,7 @@ use blkmq::request::{
 };
 use blkmq::rules::NoMerges;
 use blkmq::time::Duration;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::hash::Hasher;
@@ -732,27 +732,6 @@ impl Scheduler for Policy {
     fn force_resize(&mut self, pool: &mut RequestPool, rq: RequestId, _: Sector, _: Sectors) {
         self.force_remove(pool, rq);
     }
-}
-
-/// Sectors of each actuator.
-fn ranges_of(queue: &QueueSettings) -> [[u64; 2]; RANGES_MAX] {
-    let mut of_c = [[0; 2]; RANGES_MAX];
-    for (to, range) in of_c.iter_mut().zip(&queue.access_ranges) {
-        *to = [range.start, range.end - range.start];
-    }
-    of_c
-}
-
-/// A name that lives as long as the program, as those of built-in schedulers do.
-fn intern(name: &str) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&known) = names.get(name) {
-        return known;
-    }
-    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(name);
-    name
 }
 
 impl CustomScheduler for Policy {

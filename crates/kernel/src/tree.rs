@@ -25,6 +25,12 @@ pub enum Error {
     },
     #[error("{}: does not compile:\n{text}", file.display())]
     Compile { file: PathBuf, text: String },
+    #[error(
+        "{}: a scheduler of blk-mq; of Linux {release} those of the single-queue path can be \
+         compiled, of blk-mq those of Linux 6.1 and later",
+        file.display()
+    )]
+    OfBlkMq { file: PathBuf, release: String },
     #[error("{}: cannot be loaded: {text}", file.display())]
     Load { file: PathBuf, text: String },
 }

@@ -264,6 +264,10 @@ impl Streams {
             4 if !self.groups.is_empty() => {
                 let _ = write!(text, " group={}", dice.of(&self.groups));
             }
+            // The priority of the process from here on.
+            5 if self.single => {
+                let _ = write!(text, " prio={}", dice.of(&PRIOS));
+            }
             5 if dice.one_in(4) => text += " bare",
             _ => {}
         }
