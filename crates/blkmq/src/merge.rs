@@ -11,7 +11,7 @@ pub use index::MergeIndex;
 
 use crate::list::QueueList;
 use crate::request::{Bio, BioId, Op, Request, RequestId, RequestPool, Sector};
-use crate::rules::{NoMerges, QueueLimits};
+use crate::rules::{DiscardMerge, NoMerges, QueueLimits};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Merging<'a> {
@@ -49,8 +49,9 @@ pub fn bio_is_mergeable(bio: &Bio) -> bool {
 }
 
 /// blk_rq_merge_ok(): alike enough, wherever they lie.
-pub fn may_join(rq: &Request, bio: &Bio) -> bool {
-    rq.is_mergeable() && bio_is_mergeable(bio) && rq.op == bio.op && rq.ioprio == bio.ioprio
+pub fn may_join(rq: &Request, bio: &Bio, limits: &QueueLimits) -> bool {
+    let prios = limits.prios_merge || rq.ioprio == bio.ioprio;
+    rq.is_mergeable() && bio_is_mergeable(bio) && rq.op == bio.op && prios
 }
 
 /// blk_try_merge(): the side on which `bio` touches `rq`.
@@ -68,17 +69,22 @@ pub fn side_of(rq: &Request, bio: &Bio, limits: &QueueLimits) -> Option<Side> {
 
 /// The side of `bio`, which ends where `rq` starts, if they may merge.
 pub fn front_side(rq: &Request, bio: &Bio, limits: &QueueLimits) -> Option<Side> {
-    let side = match merges_ranges(rq.op, limits) {
+    let side = match joins_as_range(rq.op, limits) {
         true => Side::Discard,
         false => Side::Front,
     };
-    may_join(rq, bio).then_some(side)
+    may_join(rq, bio, limits).then_some(side)
 }
 
 /// blk_discard_mergable(): the device takes several ranges in one discard, so that discards
 /// merge without touching.
 pub fn merges_ranges(op: Op, limits: &QueueLimits) -> bool {
     op == Op::Discard && limits.max_discard_segments > 1
+}
+
+/// A bio that joins a queued one does so as a further range.
+pub fn joins_as_range(op: Op, limits: &QueueLimits) -> bool {
+    merges_ranges(op, limits) && limits.discard_merge == DiscardMerge::AsRanges
 }
 
 /// blk_attempt_bio_merge(): offers `bio` to `rq`. A failure on sizes marks `rq` NOMERGE for good.
@@ -88,7 +94,7 @@ pub fn try_bio_merge(
     bio: BioId,
     limits: &QueueLimits,
 ) -> BioTry {
-    if !may_join(&pool[rq], pool.bio(bio)) {
+    if !may_join(&pool[rq], pool.bio(bio), limits) {
         return BioTry::NotEligible;
     }
     match side_of(&pool[rq], pool.bio(bio), limits) {
@@ -134,6 +140,7 @@ pub fn attach(
         pool[rq].flags.nomerge = true;
         return false;
     };
+    pool[rq].ioprio = pool[rq].ioprio.best(pool.bio(bio).ioprio);
     match side {
         Side::Back | Side::Discard => pool.append_bio(rq, bio),
         Side::Front => pool.prepend_bio(rq, bio),
@@ -159,7 +166,7 @@ fn segments_with_bio(rq: &Request, bio: &Bio, side: Side, limits: &QueueLimits) 
             (ranges < limits.max_discard_segments).then_some(ranges + 1)
         }
         // A discard that grows at an end is still one range.
-        (_, Op::Discard) => Some(rq.segments),
+        (_, Op::Discard) if limits.discard_merge == DiscardMerge::AsRanges => Some(rq.segments),
         _ => fitting_segments(rq, bio.segments, limits),
     }
 }
@@ -167,7 +174,9 @@ fn segments_with_bio(rq: &Request, bio: &Bio, side: Side, limits: &QueueLimits) 
 /// Segments of `rq` and `more` together, if the device takes that many.
 fn fitting_segments(rq: &Request, more: u16, limits: &QueueLimits) -> Option<u16> {
     let most = match rq.op {
-        Op::Discard => limits.max_discard_segments,
+        Op::Discard if limits.discard_merge == DiscardMerge::AsRanges => {
+            limits.max_discard_segments
+        }
         _ => limits.max_segments,
     };
     rq.segments.checked_add(more).filter(|&total| total <= most)
@@ -196,7 +205,7 @@ pub fn try_request_merge(
 ) -> bool {
     assert_ne!(rq, next, "a request cannot absorb itself");
     let (a, b) = (&pool[rq], &pool[next]);
-    let alike = a.op == b.op && a.ioprio == b.ioprio;
+    let alike = a.op == b.op && (limits.prios_merge || a.ioprio == b.ioprio);
     if !a.is_mergeable() || !b.is_mergeable() || !alike {
         return false;
     }
@@ -215,6 +224,7 @@ pub fn try_request_merge(
     let Some(segments) = segments else {
         return false;
     };
+    pool[rq].ioprio = pool[rq].ioprio.best(pool[next].ioprio);
     pool.absorb(rq, next);
     pool[rq].segments = segments;
     true

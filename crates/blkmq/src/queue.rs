@@ -309,6 +309,7 @@ impl RequestQueue {
     ) -> RequestQueue {
         let mut settings = config.settings.clone();
         assert_eq!(settings.scheduler, config.elevator.kind(), "one scheduler");
+        settings.limits = settings.limits.of_kernel(&settings.rules);
         let hctx_count = usize::from(set.counts.total());
         let scheduled = settings.scheduler != SchedulerKind::None;
         let maps = if set.hctx_shared { 1 } else { hctx_count };

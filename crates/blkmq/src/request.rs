@@ -184,6 +184,23 @@ pub struct IoPrio {
     pub level: u8,
 }
 
+impl IoPrio {
+    /// ioprio_best(): the better one; none is best effort, level 4, unless both have none.
+    pub fn best(self, other: IoPrio) -> IoPrio {
+        let usual = |prio: IoPrio| match prio.class {
+            IoClass::None => IoPrio {
+                class: IoClass::BestEffort,
+                level: 4,
+            },
+            _ => prio,
+        };
+        if self == other {
+            return self;
+        }
+        usual(self).min(usual(other))
+    }
+}
+
 /// How an I/O ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Status {

@@ -164,6 +164,18 @@ crate::axes! {
     /// contiguous groups of near-equal size, siblings together (blk_mq_map_queues(); interrupt
     /// vectors have groups in both).
     cpu_map: CpuMap { v6_1 => Interleaved, v6_12 => Grouped }
+    /// Requests of different priorities merge, and the better one counts (up to v4.20).
+    prios_merge: bool [v2_6_32 | v4_5 => true, v6_1 => false]
+    /// How discards merge where the device takes several ranges in one.
+    discard_merge: DiscardMerge {
+        v2_6_32 | v4_5 => AtEnds
+            /// A bio joins one that is queued at an end only, and its segments count as those of
+            /// other operations do (up to v4.15, of the single-queue path v4.20). Requests merge as
+            /// ranges.
+        v6_1 => AsRanges
+            /// As ranges, wherever they are, and one that grows at an end has no more segments
+            /// (943b40c832be, v5.9).
+    }
     /// Queues of blk-mq may have a scheduler (bd166ef183c2, v4.11).
     mq_schedulers: bool [v6_1 | v4_12 => true, v4_5 => false]
     /// io_submit() always has a plug (4.20), or if there are more than two submissions in the call

@@ -11,6 +11,11 @@
 
 #include "linux.h"
 #include "call.h"
+/* Up to 4.20 a queue may have requests without blk-mq (sq.h). */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 0, 0)
+#define SHIM_SQ
+#include <linux/rbtree.h>
+#endif
 
 #define BLK_INTERNAL_H
 #define INT_BLK_MQ_H
@@ -136,6 +141,8 @@ struct bio {
 	unsigned short bi_vcnt;
 	struct bio_vec *bi_io_vec;
 	void *bi_private;
+	struct gendisk *bi_disk;
+	unsigned int bi_seg_front_size, bi_seg_back_size;
 	unsigned short shim_segments;
 	struct bio_vec shim_vec;
 };
@@ -162,7 +169,7 @@ struct scatterlist { unsigned int length; };
 
 struct queue_limits {
 	unsigned int max_sectors, max_hw_sectors, max_segment_size, chunk_sectors, max_discard_sectors;
-	unsigned int max_write_zeroes_sectors, max_zone_append_sectors, max_secure_erase_sectors;
+	unsigned int max_write_zeroes_sectors, max_write_same_sectors, max_zone_append_sectors, max_secure_erase_sectors;
 	unsigned int physical_block_size, logical_block_size, discard_granularity, discard_alignment;
 	unsigned int atomic_write_max_sectors, atomic_write_boundary_sectors, zone_write_granularity;
 	unsigned int dma_alignment, min_segment_size, max_fast_segment_size;
@@ -215,7 +222,19 @@ struct request_queue {
 	unsigned int async_depth;
 	struct blk_mq_tag_set *tag_set;
 	struct blk_mq_tags *sched_shared_tags;
+#ifdef SHIM_SQ
+	/* Requests that are on their way to the driver; those that the scheduler has; the end of the last one. */
+	struct list_head queue_head;
+	unsigned int nr_sorted, in_flight[2], dma_pad_mask, dma_drain_size;
+	sector_t end_sector;
+	struct request *boundary_rq;
+	void *mq_ops, *request_fn, *dma_drain_buffer;
+	int (*dma_drain_needed)(struct request *);
+	struct bio_set bio_split;
+	spinlock_t shim_lock, *queue_lock;
+#else
 	spinlock_t queue_lock;
+#endif
 	struct mutex sysfs_lock, elevator_lock, blkcg_mutex;
 	struct list_head icq_list;
 	struct blkcg_gq *root_blkg;
@@ -265,19 +284,28 @@ struct request {
 	struct bio *bio, *biotail;
 	union { struct list_head queuelist; struct request *rq_next; };
 	struct block_device *part;
+	struct gendisk *rq_disk;
+	void *special;
+	int cpu;
+	unsigned int extra_len;
 	u64 start_time_ns, io_start_time_ns, alloc_time_ns;
 	unsigned short stats_sectors, wbt_flags, nr_phys_segments, nr_integrity_segments, phys_gap_bit;
 	unsigned short ioprio, write_hint;
 	unsigned long deadline;
 	union { struct hlist_node hash; };
+#ifdef SHIM_SQ
+	struct rb_node rb_node;
+#else
 	struct rb_node { unsigned long __rb_parent_color; struct rb_node *rb_right, *rb_left; } rb_node
 		__attribute__((aligned(sizeof(long))));
+#endif
 	struct bio_vec special_vec;
 	struct { struct io_cq *icq; void *priv[2]; } elv;
 	struct { unsigned int seq; void *saved_end_io; } flush;
 	u64 fifo_time;
 	u32 shim_id;
 };
+#ifndef SHIM_SQ
 /* The tree's linux/rbtree_types.h is not read: struct rb_node stands above. */
 #define _LINUX_RBTREE_TYPES_H
 struct rb_root { struct rb_node *rb_node; };
@@ -286,6 +314,7 @@ struct rb_node_linked { struct rb_node node; struct rb_node_linked *prev, *next;
 struct rb_root_linked { struct rb_root rb_root; struct rb_node_linked *rb_leftmost; };
 #define RB_ROOT (struct rb_root) { NULL }
 #define RB_ROOT_CACHED (struct rb_root_cached) { { NULL }, NULL }
+#endif
 struct rcu_head { void (*func)(struct rcu_head *); };
 
 #define req_op(rq) ((enum req_op)((rq)->cmd_flags & REQ_OP_MASK))
@@ -307,10 +336,13 @@ static inline bool rq_mergeable(struct request *rq)
 		&& req_op(rq) != REQ_OP_ZONE_APPEND && !(rq->cmd_flags & REQ_NOMERGE_FLAGS)
 		&& !(rq->rq_flags & RQF_NOMERGE_FLAGS);
 }
+#ifndef SHIM_SQ
 static inline bool blk_discard_mergable(struct request *rq)
 {
 	return req_op(rq) == REQ_OP_DISCARD && queue_max_discard_segments(rq->q) > 1;
 }
+bool blk_attempt_req_merge(struct request_queue *q, struct request *rq, struct request *next);
+#endif
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
 static inline unsigned int blk_rq_get_max_segments(struct request *rq)
 {
@@ -376,9 +408,9 @@ void shim_joined(struct request *rq, struct bio *bio);
 #define sg_mark_end(sg) do { } while (0)
 #define sg_next(sg) (sg)
 #define sg_set_page(sg, page, len, offset) ((sg)->length = (len))
-#define trace_block_split(bio, sector) do { } while (0)
+#define trace_block_split(...) do { } while (0)
 #define trace_block_rq_merge(rq) shim_absorbed(rq)
-#define trace_block_rq_insert(rq) shim_traced()
+#define trace_block_rq_insert(...) shim_traced()
 void shim_traced(void);
 void shim_absorbed(struct request *rq);
 #define trace_block_bio_backmerge(bio) shim_side(2)
@@ -415,7 +447,6 @@ int __blk_mq_debugfs_rq_show(struct seq_file *m, struct request *rq);
 bool blk_mq_sched_try_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs, struct request **gone);
 bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq, struct list_head *free);
 bool blk_mq_sched_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio);
-bool blk_attempt_req_merge(struct request_queue *q, struct request *rq, struct request *next);
 bool blk_rq_merge_ok(struct request *rq, struct bio *bio);
 enum elv_merge blk_try_merge(struct request *rq, struct bio *bio);
 void blk_mq_free_request(struct request *rq);
@@ -455,6 +486,10 @@ void wbt_enable_default(void *q_or_disk);
 #define BLK_STS_IOERR 10
 #define BLK_STS_AGAIN 12
 
+#ifdef SHIM_SQ
+struct blkg_stat { u64 unused; };
+struct blkg_rwstat { atomic64_t aux_cnt[4]; };
+#endif
 #include "cgroup.h"
 #define CONFIG_BFQ_GROUP_IOSCHED 1
 
@@ -462,6 +497,9 @@ void wbt_enable_default(void *q_or_disk);
 #include <linux/rbtree.h>
 #include <linux/sbitmap.h>
 struct blk_mq_tags { unsigned int nr_tags, nr_reserved_tags; struct sbitmap_queue bitmap_tags, breserved_tags; };
+#ifdef SHIM_SQ
+#include "sq.h"
+#else
 #include <elevator.h>
 /* The tags of a scheduler are made before it. */
 static inline void blk_mq_set_min_shallow_depth(struct request_queue *q, unsigned int depth)
@@ -472,5 +510,12 @@ static inline void blk_mq_set_min_shallow_depth(struct request_queue *q, unsigne
 	queue_for_each_hw_ctx(q, hctx, i)
 		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, depth);
 }
+#define SHIM_OPS(type) (&(type)->ops)
+#define SHIM_QUEUE_LOCK(q) (&(q)->queue_lock)
+#define shim_insert_merge(q, rq, free) elv_attempt_insert_merge(q, rq, free)
+#define shim_run_single(s, c, rq) BUG()
+/* The clock at the caller's time 0. */
+#define SHIM_BOOT_NS 0
+#endif
 
 #endif

@@ -10,6 +10,8 @@ enum shim_op {
 	SHIM_MERGE_BIO, SHIM_INSERT, SHIM_DISPATCH, SHIM_HAS_WORK, SHIM_FINISH, SHIM_COMPLETED,
 	SHIM_REQUEUE, SHIM_EXIT_ICQ, SHIM_TIMER, SHIM_LIMIT_DEPTH, SHIM_DEPTH_UPDATED, SHIM_STORE, SHIM_SHOW,
 	SHIM_DEBUGFS, SHIM_ROTATES, SHIM_ATTRIBUTES, SHIM_EXIT, SHIM_GROUP, SHIM_TASK, SHIM_LIMIT,
+	/* Of the single-queue path. */
+	SHIM_SET_REQUEST, SHIM_MAY_QUEUE, SHIM_ACTIVATE, SHIM_DRAIN,
 };
 #define SHIM_GONE_MAX 64
 #define SHIM_RUNS_MAX 64
@@ -78,6 +80,8 @@ struct shim_call {
 	unsigned int side, result;
 	/* The dispatched request was marked as started. */
 	unsigned int started;
+	/* The queue must be run before the lock is dropped. */
+	unsigned int run_now;
 	/* The queue must be run; a timer was armed or cancelled (1, 2), and when it expires. */
 	unsigned int run, timer_asked, timer;
 	unsigned long long timer_after_ns;

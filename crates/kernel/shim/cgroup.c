@@ -5,7 +5,9 @@
  * Groups are made by the caller before the first request, parents first; the root is number 0. Part of
  * shim.c, which has the queue.
  */
+#ifndef SHIM_SQ
 #include "blk-cgroup-rwstat.h"
+#endif
 
 struct cgroup_subsys io_cgrp_subsys;
 bool shim_default_hierarchy = true;
@@ -32,6 +34,8 @@ static void shim_give_policy(struct shim_group *g)
 		shim_policy->cpd_init_fn(cpd);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 	pd = shim_policy->pd_alloc_fn(g->blkg.q->disk, &g->blkcg, GFP_KERNEL);
+#elif defined(SHIM_SQ)
+	pd = shim_policy->pd_alloc_fn(GFP_KERNEL, g->blkg.q->node);
 #else
 	pd = shim_policy->pd_alloc_fn(GFP_KERNEL, g->blkg.q, &g->blkcg);
 #endif
@@ -65,6 +69,13 @@ static struct shim_group *shim_new_group(struct shim_queue *s, unsigned int pare
 /* Written to the file of the group, as a user does, before the device has data of it. */
 static void shim_set_weight(struct shim_group *g, unsigned int weight)
 {
+#ifdef SHIM_SQ
+	struct cftype *file = shim_policy->legacy_cftypes;
+
+	while (strcmp(file->name, "weight") || file->flags != CFTYPE_NOT_ON_ROOT)
+		file++;
+	BUG_ON(file->write_u64(&g->blkcg.css, file, max(weight, SHIM_LEAST_WEIGHT)));
+#else
 	struct cftype *file = shim_policy->dfl_cftypes;
 	struct kernfs_open_file open = { &g->blkcg.css };
 	char text[16];
@@ -75,6 +86,7 @@ static void shim_set_weight(struct shim_group *g, unsigned int weight)
 		return;
 	snprintf(text, sizeof(text), "%u", weight);
 	BUG_ON(file->write(&open, text, strlen(text), 0) < 0);
+#endif
 }
 
 static void shim_add_group(struct shim_queue *s, struct shim_call *c)
@@ -108,12 +120,14 @@ void shim_associate(struct bio *bio, struct cgroup_subsys_state *css)
 	bio->bi_blkg = hlist_entry_safe(css_to_blkcg(css)->blkg_list.first, struct blkcg_gq, blkcg_node);
 }
 
+#ifndef SHIM_SQ
 int blkg_rwstat_init(struct blkg_rwstat *stat, gfp_t gfp)
 {
 	memset(stat, 0, sizeof(*stat));
 	return 0;
 }
 void blkg_rwstat_exit(struct blkg_rwstat *stat) { }
+#endif
 
 /* Tasks. */
 /* One that nobody has named is an ordinary one of the root group. */
@@ -138,12 +152,10 @@ static void shim_set_task(struct shim_queue *s, struct shim_call *c)
 	struct task_struct *t = &s->tasks[c->io.task];
 
 	t->pid = c->pid;
-	t->shim_ioc.ioprio = c->ioprio;
+	t->ioprio = t->shim_ioc.ioprio = c->ioprio;
 	t->nice = c->nice;
 	t->shim_group = c->group;
 }
-
-struct io_cq *ioc_lookup_icq(struct request_queue *q) { return current->shim_icq; }
 
 struct io_cq *ioc_find_get_icq(struct request_queue *q)
 {
@@ -163,8 +175,8 @@ static void shim_exit_task(struct shim_queue *s)
 	struct io_cq *icq = current->shim_icq;
 
 	current->shim_icq = NULL;
-	if (icq && s->q.elevator->type->ops.exit_icq)
-		s->q.elevator->type->ops.exit_icq(icq);
+	if (icq && SHIM_OPS(s->q.elevator->type)->exit_icq)
+		SHIM_OPS(s->q.elevator->type)->exit_icq(icq);
 }
 
 /* Messages. */

@@ -13,7 +13,11 @@ struct cgroup_subsys { int unused; };
 struct cgroup_subsys_state { u64 serial_nr; struct cgroup *cgroup; struct cgroup_subsys_state *parent; };
 extern struct cgroup_subsys io_cgrp_subsys;
 extern bool shim_default_hierarchy;
+#ifdef SHIM_SQ
+#define cgroup_subsys_on_dfl(subsystem) false
+#else
 #define cgroup_subsys_on_dfl(subsystem) shim_default_hierarchy
+#endif
 #define CGROUP_WEIGHT_DFL 100
 #define CGROUP_WEIGHT_MIN 1
 #define CGROUP_WEIGHT_MAX 10000
@@ -35,6 +39,9 @@ struct blkcg_gq {
 	struct blkcg_gq *parent;
 	struct blkg_policy_data *pd;
 	int shim_refs;
+#ifdef SHIM_SQ
+	struct blkg_rwstat stat_bytes;
+#endif
 	bool online;
 };
 struct kernfs_open_file { struct cgroup_subsys_state *shim_css; };
@@ -57,6 +64,8 @@ struct blkcg_policy {
 	void (*cpd_bind_fn)(struct blkcg_policy_data *);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 	struct blkg_policy_data *(*pd_alloc_fn)(struct gendisk *, struct blkcg *, gfp_t);
+#elif defined(SHIM_SQ)
+	struct blkg_policy_data *(*pd_alloc_fn)(gfp_t, int);
 #else
 	struct blkg_policy_data *(*pd_alloc_fn)(gfp_t, struct request_queue *, struct blkcg *);
 #endif
@@ -76,7 +85,7 @@ struct blkcg_policy {
 #define pd_to_blkg(p) ({ struct blkg_policy_data *shim_d = (p); shim_d ? shim_d->blkg : NULL; })
 #define blkcg_to_cpd(c, policy) ({ struct blkcg *shim_g = (c); shim_g ? shim_g->cpd : NULL; })
 #define blkg_get(b) ((void)((b)->shim_refs++))
-#define blkg_put(b) do { BUG_ON((b)->shim_refs == 0); (b)->shim_refs--; } while (0)
+#define blkg_put(b) ({ BUG_ON((b)->shim_refs == 0); (void)((b)->shim_refs--); })
 #define blkg_path(b, room, bytes) snprintf(room, bytes, "%s", (b)->blkcg->shim_path)
 #define call_rcu(head, f) f(head)
 int blkcg_policy_register(struct blkcg_policy *policy);
@@ -96,7 +105,7 @@ void shim_associate(struct bio *bio, struct cgroup_subsys_state *css);
 
 /* What a task's I/O context has of this device; made when its first request is set up. */
 struct io_cq *ioc_find_get_icq(struct request_queue *q);
-struct io_cq *ioc_lookup_icq(struct request_queue *q);
+#define ioc_lookup_icq(...) (current->shim_icq)
 #define put_io_context(ioc) do { } while (0)
 #define task_nice_ioprio(t) IOPRIO_PRIO_LEVEL((t)->nice)
 #define task_nice_ioclass(t) IOPRIO_PRIO_CLASS((t)->nice)

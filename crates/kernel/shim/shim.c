@@ -53,6 +53,7 @@ static __thread u32 shim_random;
 
 #include "cgroup.c"
 #include "copy.c"
+#include "sq.c"
 
 int shim_register(struct elevator_type *type)
 {
@@ -148,14 +149,14 @@ void blk_mq_free_requests(struct list_head *list)
 
 bool blk_mq_sched_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
 {
-	struct elevator_type *type = q->elevator->type;
+	const __auto_type ops = SHIM_OPS(q->elevator->type);
 
-	return !type->ops.allow_merge || type->ops.allow_merge(q, rq, bio);
+	return !ops->allow_merge || ops->allow_merge(q, rq, bio);
 }
 
 bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq, struct list_head *free)
 {
-	return rq_mergeable(rq) && elv_attempt_insert_merge(q, rq, free);
+	return rq_mergeable(rq) && shim_insert_merge(q, rq, free);
 }
 
 void blk_mq_run_hw_queues(struct request_queue *q, bool async) { shim_this->run = 1; }
@@ -509,7 +510,7 @@ static int shim_init_sched(struct request_queue *q, struct elevator_type *type)
 	return type->ops.init_sched(q, eq);
 }
 #else
-#define shim_init_sched(q, type) (type)->ops.init_sched(q, type)
+#define shim_init_sched(q, type) SHIM_OPS(type)->init_sched(q, type)
 #endif
 
 struct shim_queue *shim_open(const struct shim_config *config)
@@ -544,7 +545,7 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	q->limits.seg_boundary_mask = ULONG_MAX;
 	INIT_LIST_HEAD(&q->icq_list);
 	INIT_LIST_HEAD(&q->blkg_list);
-	spin_lock_init(&q->queue_lock);
+	spin_lock_init(SHIM_QUEUE_LOCK(q));
 	if (!config->rotational)
 		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
 	s->disk.queue = q;
@@ -577,9 +578,9 @@ struct shim_queue *shim_open(const struct shim_config *config)
 	BUG_ON(!shim_type);
 	if (shim_init_sched(q, shim_type))
 		return NULL;
-	if (shim_type->ops.init_hctx)
+	if (SHIM_OPS(shim_type)->init_hctx)
 		for (i = 0; i < config->hctxs; i++)
-			if (shim_type->ops.init_hctx(s->hctxs[i], i))
+			if (SHIM_OPS(shim_type)->init_hctx(s->hctxs[i], i))
 				return NULL;
 	return s;
 }
@@ -613,8 +614,8 @@ static void shim_prepare(struct shim_queue *s, struct request *rq, unsigned int 
 	INIT_LIST_HEAD(&rq->queuelist);
 	INIT_HLIST_NODE(&rq->hash);
 	RB_CLEAR_NODE(&rq->rb_node);
-	if (!bare && s->q.elevator->type->ops.prepare_request)
-		s->q.elevator->type->ops.prepare_request(rq);
+	if (!bare && SHIM_OPS(s->q.elevator->type)->prepare_request)
+		SHIM_OPS(s->q.elevator->type)->prepare_request(rq);
 }
 
 /* A class of priorities, that of a request without one being the usual one. */
@@ -656,8 +657,8 @@ static void shim_depth_updated(struct shim_queue *s)
 #else
 	unsigned int i;
 
-	for (i = 0; s->q.elevator->type->ops.depth_updated && i < s->config.hctxs; i++)
-		s->q.elevator->type->ops.depth_updated(s->hctxs[i]);
+	for (i = 0; SHIM_OPS(s->q.elevator->type)->depth_updated && i < s->config.hctxs; i++)
+		SHIM_OPS(s->q.elevator->type)->depth_updated(s->hctxs[i]);
 #endif
 }
 
@@ -702,6 +703,8 @@ static void shim_follow_map(struct shim_queue *s, unsigned int shift)
 
 static void shim_set_clock(struct shim_queue *s, struct shim_call *c)
 {
+	c->ktime_ns += SHIM_BOOT_NS;
+	c->io.start_ns += SHIM_BOOT_NS;
 	shim_clock.ticks = c->ticks;
 	shim_clock.ktime_ns = c->ktime_ns;
 	shim_clock.step_ns = c->clock == 2;
@@ -747,7 +750,7 @@ static void shim_attributes(struct shim_queue *s, struct shim_call *c)
 /* A call. The caller catches what goes wrong in it. */
 void shim_run(struct shim_queue *s, struct shim_call *c)
 {
-	const struct elevator_mq_ops *ops = &s->q.elevator->type->ops;
+	const __auto_type ops = SHIM_OPS(s->q.elevator->type);
 	struct request *rq = c->rq < s->config.requests ? &s->rqs[c->rq] : NULL;
 	struct bio *bio = c->bio < s->config.bios ? &s->bios[c->bio] : NULL;
 	struct blk_mq_hw_ctx *hctx = s->hctxs[c->io.hctx];
@@ -762,7 +765,7 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 	shim_cpus = s->config.cpus;
 	shim_current = shim_task(s, c->io.task);
 	/* A request that did not come through an insertion. */
-	if (rq && c->number && (c->op == SHIM_COMPLETED || c->op == SHIM_FINISH || c->op == SHIM_REQUEUE)) {
+	if (rq && c->number && c->op != SHIM_INSERT) {
 		shim_prepare(s, rq, c->rq, c->io.bare);
 		shim_rq(s, rq, bio, &c->io);
 	}
@@ -863,7 +866,7 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 		shim_limit(s, &c->limits);
 		break;
 	default:
-		BUG();
+		shim_run_single(s, c, rq);
 	}
 	if (c->clock)
 		s->clock_ns = shim_clock.ktime_ns;

@@ -44,6 +44,10 @@ pub(crate) enum Op {
     Group,
     Task,
     Limit,
+    SetRequest,
+    MayQueue,
+    Activate,
+    Drain,
 }
 
 /// struct shim_io.
@@ -82,7 +86,7 @@ pub(crate) struct Gone {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Call {
-    op: c_uint,
+    pub(crate) op: c_uint,
     pub(crate) rq: c_uint,
     pub(crate) bio: c_uint,
     pub(crate) number: c_uint,
@@ -113,6 +117,8 @@ pub(crate) struct Call {
     pub(crate) result: c_uint,
     /// The dispatched request was marked as started.
     pub(crate) started: c_uint,
+    /// The queue must be run before its lock is dropped.
+    pub(crate) run_now: c_uint,
     pub(crate) run: c_uint,
     pub(crate) timer_asked: c_uint,
     pub(crate) timer: c_uint,
@@ -165,6 +171,7 @@ impl Call {
             side: 0,
             result: NONE,
             started: 0,
+            run_now: 0,
             run: 0,
             timer_asked: 0,
             timer: 0,

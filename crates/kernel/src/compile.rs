@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const SHIM: [(&str, &str); 9] = [
+const SHIM: [(&str, &str); 11] = [
     ("linux.h", include_str!("../shim/linux.h")),
     ("block.h", include_str!("../shim/block.h")),
     ("call.h", include_str!("../shim/call.h")),
@@ -19,6 +19,8 @@ const SHIM: [(&str, &str); 9] = [
     ("cgroup.c", include_str!("../shim/cgroup.c")),
     ("copy.c", include_str!("../shim/copy.c")),
     ("shim.c", include_str!("../shim/shim.c")),
+    ("sq.h", include_str!("../shim/sq.h")),
+    ("sq.c", include_str!("../shim/sq.c")),
     ("parts.c", include_str!("../shim/parts.c")),
     ("host.c", include_str!("../shim/host.c")),
 ];
@@ -60,6 +62,13 @@ impl Build<'_> {
     /// Compiles and links; returns the path of the library.
     pub(crate) fn run(&self) -> Result<PathBuf, Error> {
         let own = self.own_files();
+        let text = fs::read_to_string(self.file).map_err(Error::read(self.file))?;
+        if self.tree.has_single_queues() && text.contains("ops.mq") {
+            return Err(Error::OfBlkMq {
+                file: self.file.to_owned(),
+                release: self.tree.release(),
+            });
+        }
         let called = CALLED.map(|name| self.tree.dir.join(name));
         let files: Vec<&PathBuf> = own.iter().chain(&called).collect();
         self.write_headers(&files)?;
@@ -86,6 +95,10 @@ impl Build<'_> {
             ("parts.c", self.compiler_of_kernel(files.len() + 1)),
             ("host.c", compiler()),
         ] {
+            if name == "parts.c" && self.tree.has_single_queues() {
+                // Parts are compared with newer kernels.
+                continue;
+            }
             let mut command = command;
             // A function without a declaration would return an int.
             command.arg("-Werror=implicit-function-declaration");
@@ -129,7 +142,8 @@ impl Build<'_> {
         }
         let headers = self.into.join("headers");
         let mut left: Vec<PathBuf> = files.iter().map(|&file| file.clone()).collect();
-        for name in OF_TREE {
+        let of_tree = self.headers_of_tree();
+        for &name in &of_tree {
             let path = self.tree.dir.join("include").join(name);
             let text = fs::read_to_string(&path).map_err(Error::read(&path))?;
             write(&headers.join(name), &text)?;
@@ -151,12 +165,21 @@ impl Build<'_> {
                 if quoted {
                     left.push(path.with_file_name(name));
                     left.push(self.tree.dir.join("block").join(name));
-                } else if !OF_TREE.contains(&name) && !name.contains("..") {
+                } else if !of_tree.contains(&name) && !name.contains("..") {
                     write(&headers.join(name.trim_start_matches('/')), "")?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Headers that are the tree's own.
+    fn headers_of_tree(&self) -> Vec<&'static str> {
+        let mut names = OF_TREE.to_vec();
+        if self.tree.has_single_queues() {
+            names.push("linux/elevator.h");
+        }
+        names
     }
 
     fn compiler_of_kernel(&self, number: usize) -> Command {

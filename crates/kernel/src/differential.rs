@@ -19,7 +19,8 @@ use crate::policy::DISCARD_LEFT_QUEUED;
 use crate::script::World;
 use crate::script::layer::Layer;
 use crate::script::policy::PolicyQueue;
-use blkmq::elevator::{Fault, SchedulerKind, SchedulerSettings, Value};
+use blkmq::elevator::{Fault, RequestPath, SchedulerKind, SchedulerSettings, Value};
+use blkmq::rules::Rules;
 use generate::Generator;
 use layer::LayerCommands;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -111,6 +112,12 @@ fn needs_layer(scheduler: &str) -> bool {
     info.is_some_and(|info| !info.single_queue)
 }
 
+/// Scripts call it as the single-queue path does.
+fn is_single(scheduler: &str) -> bool {
+    let info = SchedulerKind::by_name(scheduler).and_then(SchedulerKind::info);
+    info.is_some_and(|info| info.path == RequestPath::SingleQueue)
+}
+
 fn looks_at_tasks(scheduler: &str) -> bool {
     let info = SchedulerKind::by_name(scheduler).and_then(SchedulerKind::info);
     info.is_some_and(|info| info.hooks.exits)
@@ -124,7 +131,11 @@ enum Carrier {
 }
 
 /// Both queues of a script.
-struct Pair([Carrier; 2]);
+struct Pair {
+    sides: [Carrier; 2],
+    /// C shows lists of requests only.
+    lists: bool,
+}
 
 impl Comparison {
     /// Compares on `operations` random commands; `progress` is called with their number.
@@ -231,12 +242,22 @@ impl Comparison {
             Some(Carrier::Layer(Box::new(layer), scheduler.is_some()))
         };
         let [one, other] = &self.sides;
-        Some(Pair([queue(one)?, queue(other)?]))
+        let rules = Rules::by_name(other.rules);
+        Some(Pair {
+            sides: [queue(one)?, queue(other)?],
+            lists: rules.is_some_and(|rules| rules.single_queue.is_some()),
+        })
     }
 
     /// What of a command is compared.
     fn command(&self, pair: &mut Pair, command: &str) -> [Done; 2] {
-        let [one, other] = pair.0.each_mut().map(|queue| carry_out(queue, command));
+        let lists = pair.lists;
+        let [one, other] = pair.sides.each_mut().map(|queue| {
+            carry_out(queue, command).map(|(lines, state)| match lists {
+                true => (without_pointers(lines), lists_of(&state)),
+                false => (lines, state),
+            })
+        });
         // A scheduler in C without files in debugfs shows no state: then its log has to do.
         let both = |done: &Shown| done.as_ref().is_ok_and(|(_, state)| !state.is_empty());
         let compared = !self.decisions && both(&one) && both(&other);
@@ -306,9 +327,9 @@ impl Comparison {
         if let Some(mut pair) = self.begin(script) {
             for command in &script[1..script.len() - 1] {
                 // Both print the same, but for remarks about blkmq's own state.
-                let printed = pair.0[0].print(command).unwrap_or_default();
-                expected.extend(printed);
-                let _ = carry_out(&mut pair.0[1], command);
+                let [one, other] = &mut pair.sides;
+                expected.extend(one.print(command).unwrap_or_default());
+                let _ = carry_out(other, command);
             }
         }
         let first = script[0].replace("rules=", &format!("rules={}", other.rules));
@@ -436,6 +457,27 @@ fn of_debugfs(queue: &mut PolicyQueue) -> Vec<String> {
     });
     let counted = format!("counted: {} {} {}", here[0], here[1], here[2]);
     [vec![counted], depth].concat()
+}
+
+/// Lines of a log without pointers: C numbers its objects, blkmq their slots.
+fn without_pointers(mut lines: Vec<String>) -> Vec<String> {
+    for line in &mut lines {
+        if let Some((before, _)) = line.split_once(" with queue ") {
+            line.truncate(before.len());
+        }
+    }
+    lines
+}
+
+/// The lists of requests of a state, and their number.
+fn lists_of(state: &[String]) -> Vec<String> {
+    let lists = state.iter().filter_map(|line| line.split_once(": "));
+    let name = |rq: &str| rq.split(" by ").next().unwrap_or(rq).to_owned();
+    let lists = lists.map(|(_, rqs)| rqs.split(", ").map(name).collect::<Vec<_>>());
+    let mut lists: Vec<String> = lists.map(|rqs| format!("| {}", rqs.join(", "))).collect();
+    lists.sort();
+    lists.push(format!("| {} lists", lists.len()));
+    lists
 }
 
 /// What a queue prints for a command, and its state, each line of that after a `|`.

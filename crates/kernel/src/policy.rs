@@ -11,8 +11,8 @@ use crate::library::{Library, Queue, lock};
 use crate::mirror::{ioprio, opf};
 use blkmq::elevator::{
     After, BioMerge, CalledOn, Charge, CustomScheduler, DispatchTime, ElevatorLock, Fault, Hooks,
-    InsertAt, Insertion, LEVELS, Now, QueueShape, Scheduler, SchedulerInfo, SchedulerKind,
-    StoreError, Submitters, TimerAsk, Value, Wanted,
+    InsertAt, Insertion, LEVELS, MayQueue, Now, QueueShape, Scheduler, SchedulerInfo,
+    SchedulerKind, StoreError, Submitters, TimerAsk, Value, Wanted,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::{Merging, Side, attach, merges_ranges, try_request_merge};
@@ -52,6 +52,8 @@ pub struct Policy {
     /// Costs of the calls since they were asked for.
     charge: Charge,
     called_on: CalledOn,
+    /// The last call wants the queue run under its lock.
+    runs_now: bool,
     /// Hctxs that the last hook wants run.
     runs: VecDeque<HctxId>,
     /// Of the last call that changes the scheduler.
@@ -93,6 +95,7 @@ impl Policy {
             timer: None,
             charge: Charge::default(),
             called_on: CalledOn::default(),
+            runs_now: false,
             runs: VecDeque::new(),
             found: Found::of_hook(),
             log: String::new(),
@@ -157,6 +160,7 @@ impl Policy {
             }
             _ => self.timer = Some(TimerAsk::Cancel { timer }),
         }
+        self.runs_now = call.run_now != 0;
         self.runs.clear();
         let runs = self.found.runs.iter().map(|&hctx| HctxId(hctx as u16));
         self.runs.extend(runs);
@@ -185,13 +189,23 @@ impl Policy {
         rq: RequestId,
         now: Now,
     ) -> After {
-        let mut call = Call::new(entry);
-        call.rq = rq.0;
-        call.number = u32::from(is_new(&pool[rq]));
-        call.io = self.io(&pool[rq]);
+        let mut call = self.call_of(entry, pool, rq);
         let after = self.change(&mut call, name, now);
         pool[rq].elv_priv[1] = KNOWN;
         after
+    }
+
+    /// A call about a request with its first bio.
+    fn call_of(&self, entry: Entry, pool: &RequestPool, rq: RequestId) -> Call {
+        let (mut call, request) = (Call::new(entry), &pool[rq]);
+        let first = request.bio_first.and_then(|bio| pool.bio(bio).group);
+        call.rq = rq.0;
+        call.bio = request.bio_first.map_or(NONE, |bio| bio.0);
+        // A request that comes back keeps what C has in it.
+        call.number = u32::from(is_new(request));
+        call.io = self.io(request);
+        call.io.group = first.map_or(NONE, u32::from);
+        call
     }
 
     fn io(&self, request: &Request) -> Io {
@@ -211,6 +225,10 @@ impl Policy {
     /// Trace events of the scheduler since the last call of this.
     pub(crate) fn take_events(&self) -> String {
         core::mem::take(&mut *lock(&self.events))
+    }
+
+    pub(crate) fn has_single_queues(&self) -> bool {
+        self.library.tree.has_single_queues()
     }
 
     /// How many hctxs its queue has.
@@ -421,16 +439,8 @@ impl Scheduler for Policy {
         merging: Merging<'_>,
     ) -> Insertion {
         self.follow_limits(merging);
-        let mut call = Call::new(Entry::Insert);
-        let request = &pool[rq];
-        let first = request.bio_first.and_then(|bio| pool.bio(bio).group);
-        call.rq = rq.0;
-        call.bio = request.bio_first.map_or(NONE, |bio| bio.0);
+        let mut call = self.call_of(Entry::Insert, pool, rq);
         call.at_head = u32::from(at == InsertAt::Head);
-        // A request that comes back keeps what C has in it.
-        call.number = u32::from(is_new(request));
-        call.io = self.io(request);
-        call.io.group = first.map_or(NONE, u32::from);
         self.change(&mut call, "insert_requests", now);
         self.charge(pool);
         // The end of a request is counted by level, or is a call.
@@ -501,6 +511,43 @@ impl Scheduler for Policy {
 
     fn prepare(&self, rq: &mut Request) {
         rq.elv_priv = [0; 2];
+    }
+
+    fn may_queue(&mut self, wanted: Wanted, now: Now) -> MayQueue {
+        let mut call = depth_call(wanted);
+        call.op = Entry::MayQueue as u32;
+        self.change(&mut call, "may_queue", now);
+        match call.found {
+            0 => MayQueue::May,
+            _ => MayQueue::Must,
+        }
+    }
+
+    fn set_request(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.hook((Entry::SetRequest, "set_request"), pool, rq, now)
+    }
+
+    fn activated(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) {
+        self.hook((Entry::Activate, "activate_request"), pool, rq, now);
+    }
+
+    fn take_run(&mut self) -> bool {
+        core::mem::take(&mut self.runs_now)
+    }
+
+    fn drain(&mut self, pool: &mut RequestPool, now: Now) -> QueueList {
+        let mut all = QueueList::new();
+        let mut call = Call::new(Entry::Drain);
+        call.number = 1;
+        self.change(&mut call, "dispatch_request with force", now);
+        while call.found != 0 {
+            let rq = RequestId(call.result);
+            (pool[rq].started, pool[rq].place) = (true, Place::Path);
+            all.push_back(pool, rq);
+            call = Call::new(Entry::Drain);
+            self.change(&mut call, "dispatch_request with force", now);
+        }
+        all
     }
 
     fn completed(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {

@@ -13,6 +13,9 @@ impl Policy {
         if let Some(text) = self.shown_tokens(pool) {
             return text;
         }
+        if self.has_single_queues() {
+            return self.shown_lists(pool);
+        }
         let file = |name: &str| {
             let name = CString::new(name).expect("a constant");
             self.file(Entry::Debugfs, &name)
@@ -73,6 +76,17 @@ impl Policy {
             let _ = writeln!(text, "async_depth={depth}");
         }
         text
+    }
+
+    /// The lists of requests of a kernel without debugfs.
+    fn shown_lists(&self, pool: &RequestPool) -> String {
+        let lists = self.file(Entry::Debugfs, c"lists").unwrap_or_default();
+        let lists = lists.lines().map(|line| {
+            let ids = line.split_whitespace().map(str::parse);
+            let rqs = ids.map(|id| format!(" {}", pool[RequestId(id.expect("a number"))]));
+            format!("list:{}\n", rqs.collect::<Vec<_>>().join(","))
+        });
+        lists.collect()
     }
 
     /// What kyber's debugfs shows, the lists of its ctx queues, and its trace events since the last

@@ -26,6 +26,12 @@ pub enum Error {
     },
     #[error("{}: does not compile:\n{text}", file.display())]
     Compile { file: PathBuf, text: String },
+    #[error(
+        "{}: a scheduler of blk-mq; of Linux {release} those of the single-queue path can be \
+         compiled, of blk-mq those of Linux 6.1 and later",
+        file.display()
+    )]
+    OfBlkMq { file: PathBuf, release: String },
     #[error("{}: cannot be loaded: {text}", file.display())]
     Load { file: PathBuf, text: String },
 }
@@ -88,6 +94,12 @@ impl Tree {
         let older = known.filter(|&(number, _)| number <= (major, minor));
         let newest = older.max_by_key(|&(number, _)| number);
         newest.map_or(&Rules::ALL[0], |(_, rules)| rules)
+    }
+
+    /// A scheduler of this kernel may be of the single-queue path, and the shim has that path for
+    /// it.
+    pub(crate) fn has_single_queues(&self) -> bool {
+        self.version[0] < 5
     }
 
     /// `6.12.117`.

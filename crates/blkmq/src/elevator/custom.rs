@@ -13,10 +13,12 @@ use super::attribute::{StoreError, Value};
 use super::hook::{After, TimerAsk};
 use super::info::SchedulerInfo;
 use super::scheduler::{
-    BioMerge, CalledOn, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
+    BioMerge, CalledOn, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Now,
+    Scheduler, Wanted,
 };
 use super::shape::QueueShape;
 use crate::env::Reading;
+use crate::list::QueueList;
 use crate::merge::Merging;
 use crate::queue::QueueSettings;
 use crate::request::{
@@ -155,6 +157,13 @@ forward! {
         ) -> Option<RequestId>;
         fn wants_token(pool: &RequestPool, refused: u8) -> Option<u8>;
         fn dispatch_with(pool: &mut RequestPool, now: DispatchTime, token: Token) -> RequestId;
+        fn may_queue(wanted: Wanted, now: Now) -> MayQueue;
+        fn set_request(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
+        fn activated(pool: &mut RequestPool, rq: RequestId, now: Now);
+        fn take_run() -> bool;
+        fn ran();
+        fn take_handed(pool: &mut RequestPool) -> QueueList;
+        fn drain(pool: &mut RequestPool, now: Now) -> QueueList;
         fn completed(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
         fn requeued(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;
         fn finished(pool: &mut RequestPool, rq: RequestId, now: Now) -> After;

@@ -4,16 +4,15 @@
 //! of merges (`merge.rs` of the crate). Kernel: block/elevator.c elv_merge(),
 //! elv_attempt_insert_merge(), block/blk-mq-sched.c blk_mq_sched_try_merge() (v6.1, v6.12); their
 //! counterparts in 4.20.
-//! like in 4.20.
 
 use super::scheduler::BioMerge;
 use crate::list::QueueList;
 use crate::merge::{
-    MergeIndex, Merging, Side, attach, bio_is_mergeable, may_join, merges_ranges, side_of,
-    try_request_merge,
+    MergeIndex, Merging, Side, attach, bio_is_mergeable, joins_as_range, may_join, merges_ranges,
+    side_of, try_request_merge,
 };
 use crate::request::{BioId, Place, RequestId, RequestPool};
-use crate::rules::{NoMerges, QueueLimits};
+use crate::rules::{DiscardMerge, NoMerges, QueueLimits};
 
 /// Hooks of a scheduler for merging, as struct elevator_mq_ops names them, for [`try_merge`] and
 /// [`insert_merge`].
@@ -122,26 +121,35 @@ fn elv_merge(
     let limits = merging.limits;
     let last = hooks.index().last_merge();
     pool.touch_last_merge(last);
-    if let Some(rq) = last.filter(|&rq| fits(hooks, pool, rq, bio))
+    if let Some(rq) = last.filter(|&rq| fits(hooks, pool, (rq, bio), limits))
         && let Some(side) = side_of(&pool[rq], pool.bio(bio), limits)
     {
-        return Found::Use(rq, side);
+        return match side {
+            // blk_queue_bio() has no merge for it.
+            Side::Discard if limits.discard_merge == DiscardMerge::AtEnds => Found::Stop,
+            _ => Found::Use(rq, side),
+        };
     }
     if merging.nomerges == NoMerges::Simple {
         return Found::Stop;
     }
     let start = pool.bio(bio).sector;
     let found = hooks.index().find(pool, start);
-    match found.filter(|&rq| fits(hooks, pool, rq, bio)) {
-        Some(rq) if merges_ranges(pool[rq].op, limits) => Found::Use(rq, Side::Discard),
+    match found.filter(|&rq| fits(hooks, pool, (rq, bio), limits)) {
+        Some(rq) if joins_as_range(pool[rq].op, limits) => Found::Use(rq, Side::Discard),
         Some(rq) => Found::Use(rq, Side::Back),
         None => Found::Ask,
     }
 }
 
 /// elv_bio_merge_ok().
-fn fits(hooks: &mut impl MergeHooks, pool: &RequestPool, rq: RequestId, bio: BioId) -> bool {
-    may_join(&pool[rq], pool.bio(bio)) && hooks.allow_merge(pool, rq, bio)
+fn fits(
+    hooks: &mut impl MergeHooks,
+    pool: &RequestPool,
+    (rq, bio): (RequestId, BioId),
+    limits: &QueueLimits,
+) -> bool {
+    may_join(&pool[rq], pool.bio(bio), limits) && hooks.allow_merge(pool, rq, bio)
 }
 
 /// `rq` took a bio at its end: it may now reach its successor; otherwise its key in the hash has
@@ -198,7 +206,9 @@ fn merge_neighbours(
     next: RequestId,
     limits: &QueueLimits,
 ) -> bool {
-    let merged = try_request_merge(pool, rq, next, limits);
+    // Deviation(D5): two discards become ranges of one, and the second is freed and still queued.
+    let of_ranges = merges_ranges(pool[rq].op, limits);
+    let merged = !of_ranges && try_request_merge(pool, rq, next, limits);
     if merged {
         absorbed(hooks, pool, rq, next);
     }

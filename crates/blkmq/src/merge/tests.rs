@@ -3,7 +3,7 @@
 use super::{BioTry, Side, try_bio_merge, try_bio_merge_list, try_request_merge};
 use crate::list::QueueList;
 use crate::request::{Bio, BioId, Op, Place, RequestId, RequestPool, Sector, Sectors};
-use crate::rules::QueueLimits;
+use crate::rules::{DiscardMerge, QueueLimits};
 use crate::time::SimTime;
 
 const LIMITS: QueueLimits = QueueLimits {
@@ -15,6 +15,8 @@ const LIMITS: QueueLimits = QueueLimits {
     max_discard_segments: 1,
     write_cache: false,
     fua: false,
+    prios_merge: false,
+    discard_merge: DiscardMerge::AsRanges,
 };
 
 /// A pool whose requests 0.. are writes of eight sectors at these places.

@@ -1,7 +1,8 @@
-//! Limits of a queue, which do not depend on the kernel.
+//! Limits of a queue, and what a kernel makes of them.
 //!
 //! Kernel: include/linux/blkdev.h, block/blk-merge.c (6.1.192, 6.12.117).
 
+use super::{DiscardMerge, Rules};
 use crate::request::{Op, PAGE_SECTORS};
 
 /// Limits of a queue that merging and splitting obey (queue_limits).
@@ -23,6 +24,10 @@ pub struct QueueLimits {
     pub write_cache: bool,
     /// The device takes FUA writes itself.
     pub fua: bool,
+    /// The rules' `prios_merge`.
+    pub prios_merge: bool,
+    /// Likewise.
+    pub discard_merge: DiscardMerge,
 }
 
 impl QueueLimits {
@@ -36,7 +41,18 @@ impl QueueLimits {
         max_discard_segments: 1,
         write_cache: false,
         fua: false,
+        prios_merge: false,
+        discard_merge: DiscardMerge::AsRanges,
     };
+
+    /// With what is of the kernel, not of the drive.
+    pub fn of_kernel(self, rules: &Rules) -> QueueLimits {
+        QueueLimits {
+            prios_merge: rules.prios_merge,
+            discard_merge: rules.discard_merge,
+            ..self
+        }
+    }
 
     /// Largest discard of whole granules, sectors. A bio counts bytes in 32 bits
     /// (bio_discard_limit()).

@@ -106,6 +106,13 @@ crate::axes! {
     /// resource of a file system (has_fs_excl()), which no task does here; or if the request is of
     /// metadata (REQ_PRIO, 3.2).
     boost: SliceBoost { V2_6_32_RC5 => Exclusive, V4_20 => Meta }
+    /// A process whose priority has changed gets the asynchronous queue of the priority that it had
+    /// before (check_ioprio_changed()).
+    async_of_old_priority: bool [V2_6_32_RC5 => false, V4_20 => true]
+    /// A queue of class IDLE goes some time after the last one of its tree. From 4.14 on that much
+    /// time after the present, since rb_rightmost of these trees is never set
+    /// (cfq_service_tree_add()).
+    idle_class_follows: bool [V2_6_32_RC5 => true, V4_20 => false]
     /// Class IDLE has no cooperator.
     idle_class_alone: bool [V2_6_32_RC5 => false, V2_6_35 => true]
     /// Requests that come from a plug are merged before they are inserted (2.6.39).

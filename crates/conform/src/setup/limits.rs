@@ -46,6 +46,7 @@ pub(super) fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
         max_discard_segments: small("max_discard_segments")?.clamp(1, u32::from(u16::MAX)) as u16,
         write_cache: queue.attribute("write_cache")? == "write back",
         fua: queue.number("fua")? != 0,
+        ..QueueLimits::PLAIN
     })
 }
 

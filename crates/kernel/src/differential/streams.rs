@@ -3,9 +3,9 @@
 //!
 //! Not here: single random requests (`generate.rs`).
 
-use super::Commands;
 use super::dice::Dice;
 use super::generate::{first_line, setting};
+use super::{Commands, is_single};
 use blkmq::elevator::Value;
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -69,7 +69,7 @@ impl Commands for TaskCommands {
     fn begin(&mut self) -> Vec<String> {
         let dice = &mut self.dice;
         let mut lines = vec![first_line(&self.scheduler, &self.attributes, dice)];
-        lines.extend(self.streams.begin(dice));
+        lines.extend(self.streams.begin(dice, is_single(&self.scheduler)));
         lines[0] += &self.streams.device(dice);
         (self.left, self.drain) = (*dice.one(&LENGTHS), DRAIN.iter());
         lines
@@ -108,6 +108,8 @@ struct Streams {
     pause_us: u64,
     /// From this sector on, streams are on another actuator, and far enough from the others.
     border: Option<u64>,
+    /// The scheduler is of the single-queue path.
+    single: bool,
 }
 
 /// Submission, dispatch, end, pause, pattern, rare ones.
@@ -123,8 +125,11 @@ const PRIOS: [&str; 9] = [
 
 impl Streams {
     /// The first commands of a new script after `queue`.
-    fn begin(&mut self, dice: &mut Dice) -> Vec<String> {
-        *self = Streams::default();
+    fn begin(&mut self, dice: &mut Dice, single: bool) -> Vec<String> {
+        *self = Streams {
+            single,
+            ..Streams::default()
+        };
         self.weights = [
             dice.below(10) + 3,
             dice.below(10) + 3,
@@ -154,6 +159,10 @@ impl Streams {
         let mut text = String::new();
         if dice.one_in(2) {
             text += " rotational=1";
+        }
+        if self.single {
+            let _ = write!(text, " runs={}", dice.below(4));
+            return text;
         }
         if !dice.one_in(5) {
             return text;
@@ -255,6 +264,10 @@ impl Streams {
             4 if !self.groups.is_empty() => {
                 let _ = write!(text, " group={}", dice.of(&self.groups));
             }
+            // The priority of the process from here on.
+            5 if self.single => {
+                let _ = write!(text, " prio={}", dice.of(&PRIOS));
+            }
             5 if dice.one_in(4) => text += " bare",
             _ => {}
         }
@@ -281,7 +294,10 @@ impl Streams {
         dice: &mut Dice,
         setting: impl Fn(&mut Dice) -> Option<String>,
     ) -> String {
-        let command = self.any_command(dice, setting);
+        let mut command = self.any_command(dice, setting);
+        if self.single {
+            command = of_single_queue(&command);
+        }
         match (self.border, command.split(' ').next()) {
             (Some(border), Some("submit" | "insert" | "bio" | "depth")) => beyond(border, &command),
             _ => command,
@@ -343,6 +359,10 @@ impl Streams {
         };
         let name = self.in_device.remove(at).expect("it is there");
         match dice.one_in(30) {
+            true if self.single => {
+                self.planned.push_front(format!("activate {name}"));
+                format!("requeue {name}")
+            }
             true => format!("requeue {name}"),
             false => format!("complete {name}"),
         }
@@ -352,7 +372,9 @@ impl Streams {
     fn plan(&mut self, dice: &mut Dice) {
         let (one, other) = (self.some_task(dice), self.some_task(dice));
         let mut plan = Vec::new();
-        match dice.below(11) {
+        match dice.below(if self.single { 13 } else { 11 }) {
+            11 => self.plan_allocation(dice, &mut plan, one),
+            12 => plan.extend(["dispatch held".to_owned(), self.submission(dice, other)]),
             0 => self.plan_burst(dice, &mut plan),
             1 => self.plan_wakes(dice, &mut plan, one, other),
             2 => self.plan_pauses(dice, &mut plan, one),
@@ -438,6 +460,20 @@ impl Streams {
         if self.tasks.len() > 2 && dice.one_in(2) {
             plan.push(format!("exit {}", self.tasks.swap_remove(one).name));
         }
+    }
+
+    /// A request is set up, and inserted later or never.
+    fn plan_allocation(&mut self, dice: &mut Dice, plan: &mut Vec<String>, of: usize) {
+        let task = &self.tasks[of];
+        let name = format!("r {}+{} by={}", task.at, task.sectors, task.name);
+        plan.push(format!("alloc {name}"));
+        for _ in 0..dice.below(3) {
+            let other = self.some_task(dice);
+            plan.push(self.submission(dice, other));
+            plan.push(format!("serve 1 each={}us", 1 + dice.below(900)));
+        }
+        let end = dice.of(&["add", "add", "free"]);
+        plan.push(format!("{end} {name}"));
     }
 
     /// Little I/O at long intervals, then much.
@@ -551,6 +587,7 @@ impl Streams {
                 let request = request.replace("bio", "submit").replace(" bare", "");
                 request.replace("submit", "depth")
             }
+            10 if self.single => "force".to_owned(),
             10 => "has_work".to_owned(),
             11 => {
                 let text = self.new_task(dice);
@@ -572,10 +609,20 @@ impl Streams {
         }
         for line in printed {
             if let Some(name) = line.strip_prefix("D ") {
+                if command == "dispatch held" {
+                    self.planned.push_back(format!("activate {name}"));
+                }
                 self.in_device.push_back(name.to_owned());
             }
         }
     }
+}
+
+/// The command as the single-queue path has it: no insertion passes the scheduler by, and a task
+/// may allocate or not.
+fn of_single_queue(command: &str) -> String {
+    let command = command.replace("insert head", "insert");
+    command.replace(" bare", "").replace("depth ", "may ")
 }
 
 /// The command with its ranges from `border` on moved up.

@@ -162,7 +162,7 @@ impl Cfq {
 
     /// A synchronous write that no other one follows soon (rq_noidle(), req_noidle()).
     pub(super) fn sends_no_other(rq: &Request) -> bool {
-        rq.flags.noidle && rq.op == Op::Write
+        rq.flags.noidle && rq.flags.sync && rq.op == Op::Write
     }
 
     /// Decides whether idling for the queue pays (cfq_update_idle_window()).

@@ -64,10 +64,13 @@ impl Cfq {
             return;
         }
         let before = *process;
-        process.ioprio = ioprio;
         process.group = group;
         if before.ioprio != ioprio {
+            if !self.rules.async_of_old_priority {
+                self.process(p).ioprio = ioprio;
+            }
             self.ioprio_changes(pool, p);
+            self.process(p).ioprio = ioprio;
         }
         if before.group != group {
             self.group_changes(pool, p);

@@ -329,7 +329,7 @@ impl Cfq {
             }
             while let Some(rq) = self.queues[q].next_rq {
                 self.take_out(pool, rq);
-                all.push_back(pool, rq);
+                self.sort_into(pool, &mut all, rq);
             }
             if rule != SliceDrain::ExpiresActive {
                 self.expire(pool, q, false);
@@ -341,5 +341,22 @@ impl Cfq {
         assert_eq!(self.busy_queues, 0, "queues after a drain");
         trace_device_msg!(self, "forced_dispatch={}", all.len());
         all
+    }
+
+    /// Among requests of its operation by sector, those before the last position at the end
+    /// (elv_dispatch_sort()).
+    fn sort_into(&self, pool: &mut RequestPool, all: &mut QueueList, rq: RequestId) {
+        let key = |rq: RequestId| (pool[rq].sector.0 < self.last_position, pool[rq].sector);
+        let (mut next, mut at) = (None, all.last());
+        while let Some(last) = at
+            && pool[last].op == pool[rq].op
+            && key(rq) < key(last)
+        {
+            (next, at) = (Some(last), all.prev(pool, last));
+        }
+        match next {
+            Some(next) => all.insert_before(pool, next, rq),
+            None => all.push_back(pool, rq),
+        }
     }
 }

@@ -62,6 +62,7 @@ impl Cfq {
         let idle = self.queues[q].class == Class::Idle;
         if idle {
             let last = self.last_of(group, tree).filter(|&last| last != q);
+            let last = last.filter(|_| self.rules.idle_class_follows);
             let from = last.map_or(self.now, |last| self.queues[last].key);
             return from + self.settings.second() / 5;
         }

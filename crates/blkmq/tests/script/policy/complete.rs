@@ -7,13 +7,23 @@ use blkmq::request::{BioId, Place, RequestId};
 impl PolicyQueue {
     pub(super) fn complete(&mut self, rest: &str) -> Printed {
         if rest == "all" {
-            for rq in core::mem::take(&mut self.in_device) {
+            // The driver completes what it has looked at.
+            let held = self.held.clone();
+            let (left, ended): (Vec<_>, Vec<_>) = core::mem::take(&mut self.in_device)
+                .into_iter()
+                .partition(|rq| held.contains(rq));
+            self.in_device = left;
+            for rq in ended {
                 self.end(rq);
             }
             return Ok(Vec::new());
         }
         for name in rest.split(',') {
             let rq = self.take_from_device(name.trim())?;
+            if self.held.contains(&rq) {
+                self.in_device.push(rq);
+                return Err(format!("the driver has not looked at {name:?}"));
+            }
             self.end(rq);
         }
         Ok(Vec::new())

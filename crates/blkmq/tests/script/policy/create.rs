@@ -72,7 +72,8 @@ impl PolicyQueue {
                 max_segments: 128,
                 max_discard_sectors: 1 << 20,
                 ..QueueLimits::PLAIN
-            },
+            }
+            .of_kernel(&rules),
             nomerges: NoMerges::All,
             around: Around::new(hz, kind),
             settings,

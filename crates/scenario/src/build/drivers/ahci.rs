@@ -81,6 +81,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             write_cache,
             // libata.fua is off by default.
             fua: false,
+            ..QueueLimits::PLAIN
         },
         max_hw_sectors: MAX_HW_SECTORS,
         io_timeout: Duration::from_secs(30),

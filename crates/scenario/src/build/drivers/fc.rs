@@ -85,6 +85,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             max_discard_segments: 1,
             write_cache: false,
             fua: false,
+            ..QueueLimits::PLAIN
         },
         max_hw_sectors: MAX_HW_SECTORS,
         io_timeout: Duration::from_secs(30),

@@ -84,6 +84,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             max_discard_segments: 1,
             write_cache,
             fua: write_cache && fua != Some(0),
+            ..QueueLimits::PLAIN
         },
         max_hw_sectors,
         io_timeout: Duration::from_secs(5),

@@ -108,6 +108,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             max_discard_segments: 256,
             write_cache,
             fua: write_cache,
+            ..QueueLimits::PLAIN
         },
         max_hw_sectors,
         io_timeout: Duration::from_secs(30),

@@ -88,6 +88,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             max_discard_segments: 1,
             write_cache: true,
             fua: true,
+            ..QueueLimits::PLAIN
         },
         max_hw_sectors: u32::MAX >> 1,
         io_timeout: Duration::from_secs(30),

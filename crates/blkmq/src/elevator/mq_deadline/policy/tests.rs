@@ -119,6 +119,7 @@ impl Queue {
                 max_discard_segments,
                 write_cache: false,
                 fua: false,
+                ..QueueLimits::PLAIN
             },
             nomerges: NoMerges::All,
             now: Jiffies(0),

@@ -114,6 +114,7 @@ impl Device {
                 max_discard_segments: 1,
                 write_cache: false,
                 fua: false,
+                ..QueueLimits::PLAIN
             },
             now: SimTime(1_000_000_000),
             timer: None,
