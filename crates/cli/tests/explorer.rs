@@ -6,7 +6,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use blkmq::elevator::{Custom, SchedulerKind};
 use blkmq::rules::Rules;
@@ -71,18 +70,10 @@ fn mq_deadline_in_c_explored_like_the_models() {
         let Some(tree) = tree(kernel) else { return };
         let own = own(&tree, &tree.join("block/mq-deadline.c"));
         for (name, tasks, change) in CONFIGS {
-            let begin = Instant::now();
             let in_c = explored(&config(name, rules, &own, tasks, change));
-            let of_c = begin.elapsed();
             let mut config = Config::new(name, rules, SchedulerKind::MqDeadline, tasks);
             change(&mut config);
             let model = explored(&config);
-            let of_model = begin.elapsed() - of_c;
-            println!(
-                "{kernel} {name}: {}, {} states, {of_c:.1?} and {of_model:.1?}",
-                model.verdict.word(),
-                model.distinct
-            );
             assert_eq!(in_c, model);
         }
     }

@@ -312,12 +312,12 @@ fn alike(blksim: &Path) -> Result {
         }
         println!("{scenario}: {scheduler} in C decides as the model's does");
     }
-    // One more read passes the write by.
+    // Batches of one request.
     let (scenario, scheduler, free) = ALIKE[1];
     let text = fs::read_to_string(file_of(scheduler));
     let text = text.map_err(|error| failed(&file_of(scheduler), &error))?;
     let wrong = paths::target_dir().join("linux/wrong.c");
-    let text = text.replace("dd->starved++ >= dd->", "dd->starved++ > dd->");
+    let text = text.replace("dd->batching < dd->fifo_batch", "dd->batching < 1");
     fs::write(&wrong, text).map_err(|error| failed(&wrong, &error))?;
     let run = Alike::new(blksim, scenario, free)?;
     let wrong = wrong.display().to_string();
