@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings};
 use blkmq::rules::Rules;
-use kernel::differential::{Comparison, Difference, Outcome, Side};
+use kernel::differential::{Comparison, Difference, OfPart, Outcome, Side};
 use kernel::{Library, Policy, Tree};
 
 use crate::args::DifferentialArgs;
@@ -16,21 +17,36 @@ use crate::{DIFFERENT, OK, output};
 
 /// Compares and prints. Exit code 1: they differ.
 pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
-    let parts: [(&str, Part); 2] = [
+    let parts: [(&str, OfPart); 3] = [
         ("sbitmap", kernel::differential::sbitmap),
         ("rbtree", kernel::differential::rbtree),
+        ("multipath", kernel::differential::multipath),
     ];
     if let Some(&(_, part)) = parts.iter().find(|(name, _)| *name == args.scheduler) {
         return compare_part(args, part);
     }
     let comparison = comparison(args)?;
+    let names = comparison.sides.each_ref().map(|side| side.name.as_str());
+    report(args, &comparison.scheduler, names, |seed, operations| {
+        comparison.run(seed, operations, |_| ())
+    })
+}
+
+/// Compares with one seed after the other until enough differences or operations were seen, and
+/// prints. `sides`: their names.
+fn report(
+    args: &DifferentialArgs,
+    name: &str,
+    sides: [&str; 2],
+    run: impl Fn(u64, u64) -> Outcome,
+) -> Result<u8, Error> {
     // An assertion of the model is reported with its script.
     std::panic::set_hook(Box::new(|_| ()));
     let (mut text, mut shapes) = (String::new(), BTreeSet::new());
     let (mut seed, mut last) = (args.seed, args.seed);
     let mut total = 0;
     while total < args.operations && shapes.len() < args.scripts {
-        let outcome = comparison.run(seed, args.operations - total, |_| ());
+        let outcome = run(seed, args.operations - total);
         total += outcome.operations;
         last = seed;
         seed += 1;
@@ -39,16 +55,13 @@ pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
             break;
         };
         if shapes.insert(shape(difference)) {
-            let _ = write!(text, "{}", shown(difference, &comparison));
+            let _ = write!(text, "{}", shown(difference, sides));
         }
     }
     let _ = std::panic::take_hook();
-    let [one, other] = &comparison.sides;
+    let [one, other] = sides;
     output::print(&format!(
-        "{}: {} and {}: {total} operations, seeds {} to {last}: {}\n{text}",
-        comparison.scheduler,
-        one.name,
-        other.name,
+        "{name}: {one} and {other}: {total} operations, seeds {} to {last}: {}\n{text}",
         args.seed,
         match shapes.len() {
             0 => "no difference".to_owned(),
@@ -59,37 +72,32 @@ pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
     Ok(if shapes.is_empty() { OK } else { DIFFERENT })
 }
 
-/// The comparison of a part of the kernel that schedulers use.
-type Part = fn(&std::sync::Arc<Library>, u64, u64) -> Outcome;
-
-fn compare_part(args: &DifferentialArgs, part: Part) -> Result<u8, Error> {
-    if args.against.is_some() {
+fn compare_part(args: &DifferentialArgs, part: OfPart) -> Result<u8, Error> {
+    let name = args.scheduler.as_str();
+    let is_target = name == "multipath";
+    if args.against.is_some() && !is_target {
         let what = "is compared with the model only";
-        return Err(Error::usage(args.scheduler.as_str(), what));
+        return Err(Error::usage(name, what));
     }
-    let of_tree = DifferentialArgs {
-        scheduler: SchedulerKind::default_for(true).name().to_owned(),
-        linux: args.linux.clone(),
-        against: None,
-        ..*args
+    let library = |dir: &PathBuf| match is_target {
+        true => library(args, dir, |tree| Ok(tree.dir.join("drivers/md/dm-mpath.c"))),
+        // With a scheduler, whose file any will do.
+        false => {
+            let scheduler = SchedulerKind::default_for(true).name();
+            library(args, dir, |tree| file_of(tree, scheduler))
+        }
     };
-    let (library, side) = side(&of_tree, &args.linux)?;
-    std::panic::set_hook(Box::new(|_| ()));
-    let outcome = part(&library, args.seed, args.operations);
-    let _ = std::panic::take_hook();
-    let name = &args.scheduler;
-    let (verdict, code) = match &outcome.difference {
-        None => ("no difference".to_owned(), OK),
-        Some(found) => (format!("a difference\n\n{}", found.script), DIFFERENT),
+    let trees = [Some(&args.linux), args.against.as_ref()];
+    let libraries = trees.into_iter().flatten().map(library);
+    let libraries = libraries.collect::<Result<Vec<_>, Error>>()?;
+    let of = |library: &Arc<Library>| format!("{name}.c of {}", library.tree.release());
+    let [one, other] = match libraries.as_slice() {
+        [one, other] => [of(one), of(other)],
+        _ => ["the model".to_owned(), of(&libraries[0])],
     };
-    output::print(&format!(
-        "{name}: the model and {name}.c of {}: {} operations, seed {}: {verdict}\n",
-        library.tree.release(),
-        outcome.operations,
-        args.seed,
-    ))?;
-    drop(side);
-    Ok(code)
+    report(args, name, [&one, &other], |seed, operations| {
+        part(&libraries, seed, operations)
+    })
 }
 
 fn comparison(args: &DifferentialArgs) -> Result<Comparison, Error> {
@@ -117,19 +125,27 @@ fn comparison(args: &DifferentialArgs) -> Result<Comparison, Error> {
 }
 
 /// The scheduler of a tree.
-fn side(args: &DifferentialArgs, dir: &Path) -> Result<(std::sync::Arc<Library>, Side), Error> {
-    let failed = |error: kernel::Error| Error::usage("differential", error.to_string());
-    let tree = Tree::open(dir).map_err(failed)?;
-    let file = file_of(&tree, &args.scheduler)?;
-    let library = Library::build(&tree, &file, args.hz, &[]).map_err(failed)?;
+fn side(args: &DifferentialArgs, dir: &Path) -> Result<(Arc<Library>, Side), Error> {
+    let library = library(args, dir, |tree| file_of(tree, &args.scheduler))?;
+    let tree = &library.tree;
     let policy = Policy::new(&library);
     let policy = policy.map_err(|fault| Error::usage("differential", fault.text))?;
     let side = Side {
         name: format!("{} of {}", args.scheduler, tree.release()),
-        rules: rules_of(&tree),
+        rules: rules_of(tree),
         scheduler: Some(SchedulerSettings::Custom(Custom::new(policy))),
     };
     Ok((library, side))
+}
+
+fn library(
+    args: &DifferentialArgs,
+    dir: &Path,
+    file: impl Fn(&Tree) -> Result<PathBuf, Error>,
+) -> Result<Arc<Library>, Error> {
+    let failed = |error: kernel::Error| Error::usage("differential", error.to_string());
+    let tree = Tree::open(dir).map_err(failed)?;
+    Library::build(&tree, &file(&tree)?, args.hz, &[]).map_err(failed)
 }
 
 /// `block/NAME.c`, `block/NAME-iosched.c`, or a file that is named.
@@ -175,6 +191,10 @@ fn shape(difference: &Difference) -> String {
         false => line.split(' ').next().unwrap_or_default().to_owned(),
     };
     let words: BTreeSet<String> = commands.skip(2).map(word).collect();
+    if words.contains("table") {
+        // Every table is another text.
+        return format!("{words:?}");
+    }
     let [one, other] = &difference.printed;
     let first = one.iter().zip(other).find(|(one, other)| one != other);
     let kind = first.map_or("", |(one, _)| {
@@ -184,10 +204,10 @@ fn shape(difference: &Difference) -> String {
     format!("{words:?} {}", letters.collect::<String>())
 }
 
-fn shown(difference: &Difference, comparison: &Comparison) -> String {
+fn shown(difference: &Difference, sides: [&str; 2]) -> String {
     let mut text = format!("\n{}", difference.script);
-    for (side, printed) in comparison.sides.iter().zip(&difference.printed) {
-        let _ = writeln!(text, "\n# {}, at the last command:", side.name);
+    for (side, printed) in sides.iter().zip(&difference.printed) {
+        let _ = writeln!(text, "\n# {side}, at the last command:");
         for line in printed {
             let _ = writeln!(text, "#   {line}");
         }

@@ -14,7 +14,14 @@ use crate::step::{self, Failure, Outcome, Result, Run};
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
 
 /// Schedulers, and parts of the kernel that they use.
-const COMPARED: [&str; 5] = ["mq-deadline", "kyber", "bfq", "sbitmap", "rbtree"];
+const COMPARED: [&str; 6] = [
+    "mq-deadline",
+    "kyber",
+    "bfq",
+    "sbitmap",
+    "rbtree",
+    "multipath",
+];
 
 /// What a build needs of a tree.
 const PARTS: [&str; 6] = [

@@ -70,12 +70,12 @@ impl Tree {
 }
 
 impl Twins for Tree {
-    fn begin(library: &Arc<Library>, line: &str) -> Option<Tree> {
+    fn begin(libraries: &[Arc<Library>], line: &str) -> Option<Tree> {
         (line == "tree").then_some(())?;
         Some(Tree {
             pool: RequestPool::new(REQUESTS as usize, 0),
             ours: SortTree::new(),
-            theirs: Part::new(library, 1, [0; 4]).ok()?,
+            theirs: Part::new(&libraries[0], 1, [0; 4]).ok()?,
             queued: [false; REQUESTS as usize],
         })
     }

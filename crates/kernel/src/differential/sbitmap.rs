@@ -236,14 +236,14 @@ impl Map {
 }
 
 impl Twins for Map {
-    fn begin(library: &Arc<Library>, line: &str) -> Option<Map> {
+    fn begin(libraries: &[Arc<Library>], line: &str) -> Option<Map> {
         let ("map", n) = numbers(line)? else {
             return None;
         };
         let &[depth, round_robin, min_shallow, seed] = n.as_slice() else {
             return None;
         };
-        let [major, minor, _] = library.tree.version;
+        let [major, minor, _] = libraries[0].tree.version;
         let rules = Rules::by_name(&format!("v{major}.{minor}"))?;
         let mut random = seed;
         let hint = || {
@@ -258,7 +258,7 @@ impl Twins for Map {
         let arg = [depth, round_robin, min_shallow, seed];
         Some(Map {
             ours: MapAlone::new(map, rules, WAITERS as u16),
-            theirs: Part::new(library, CPUS, arg).ok()?,
+            theirs: Part::new(&libraries[0], CPUS, arg).ok()?,
             taken: BTreeMap::new(),
             waits: BTreeMap::new(),
             depth_at_first: depth,
