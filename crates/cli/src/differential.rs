@@ -17,13 +17,23 @@ use crate::{DIFFERENT, OK, output};
 
 /// Compares and prints. Exit code 1: they differ.
 pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
-    let parts: [(&str, OfPart); 3] = [
-        ("sbitmap", kernel::differential::sbitmap),
-        ("rbtree", kernel::differential::rbtree),
-        ("multipath", kernel::differential::multipath),
+    // The file of a part that is compiled by itself; the others are in each library.
+    let parts: [(&str, Option<&str>, OfPart); 4] = [
+        ("sbitmap", None, kernel::differential::sbitmap),
+        ("rbtree", None, kernel::differential::rbtree),
+        (
+            "flush",
+            Some("block/blk-flush.c"),
+            kernel::differential::flush,
+        ),
+        (
+            "multipath",
+            Some("drivers/md/dm-mpath.c"),
+            kernel::differential::multipath,
+        ),
     ];
-    if let Some(&(_, part)) = parts.iter().find(|(name, _)| *name == args.scheduler) {
-        return compare_part(args, part);
+    if let Some(&(_, file, part)) = parts.iter().find(|(name, ..)| *name == args.scheduler) {
+        return compare_part(args, file, part);
     }
     let comparison = comparison(args)?;
     let names = comparison.sides.each_ref().map(|side| side.name.as_str());
@@ -72,17 +82,15 @@ fn report(
     Ok(if shapes.is_empty() { OK } else { DIFFERENT })
 }
 
-fn compare_part(args: &DifferentialArgs, part: OfPart) -> Result<u8, Error> {
+fn compare_part(args: &DifferentialArgs, file: Option<&str>, part: OfPart) -> Result<u8, Error> {
     let name = args.scheduler.as_str();
-    let is_target = name == "multipath";
-    if args.against.is_some() && !is_target {
+    if args.against.is_some() && file.is_none() {
         let what = "is compared with the model only";
         return Err(Error::usage(name, what));
     }
-    let library = |dir: &PathBuf| match is_target {
-        true => library(args, dir, |tree| Ok(tree.dir.join("drivers/md/dm-mpath.c"))),
-        // With a scheduler, whose file any will do.
-        false => {
+    let library = |dir: &PathBuf| match file {
+        Some(file) => library(args, dir, |tree| Ok(tree.dir.join(file))),
+        None => {
             let scheduler = SchedulerKind::default_for(true).name();
             library(args, dir, |tree| file_of(tree, scheduler))
         }

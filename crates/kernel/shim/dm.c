@@ -11,7 +11,8 @@
 
 #define WAYS 32
 #define WORDS 256
-#define IN_FLIGHT 2500
+/* Requests with clones, and bios that are held. */
+#define MAPPED 2500
 
 /* What becomes of the clones of a command. */
 enum fate { ISSUED, NO_CLONE, DYING, UNDONE };
@@ -40,7 +41,7 @@ struct shim_parts {
 	struct dm_table table;
 	struct shim_way way[WAYS];
 	struct shim_device device[WAYS];
-	unsigned int ways, devices, cpus, nodes, in_flight_count;
+	unsigned int ways, devices, cpus, nodes, mapped;
 	unsigned long timeout;
 	bool is_bio, constructed;
 	struct work_struct *queued[WAYS + 2];
@@ -424,17 +425,12 @@ static void free_io(struct shim_mapped *io)
 {
 	kfree(io->info.ptr);
 	kfree(io);
+	at->mapped--;
 }
 static void in_flight(struct shim_mapped *io)
 {
 	list_add_tail(&io->list, &at->in_flight);
-	at->in_flight_count++;
 	io->clone.io_start_time_ns = at->now;
-}
-static void landed(struct shim_mapped *io)
-{
-	list_del(&io->list);
-	at->in_flight_count--;
 }
 
 /* Of the worker's bios. */
@@ -460,6 +456,7 @@ static void map_one(unsigned int bytes)
 	int r;
 
 	at->io = io;
+	at->mapped++;
 	io->info.ptr = kzalloc(ti->per_io_data_size, GFP_KERNEL);
 	io->bio.bi_iter.bi_size = bytes;
 	if (at->is_bio)
@@ -504,7 +501,7 @@ static void map(struct words *w)
 		else
 			bytes = size_of(w->word[i]);
 	}
-	if (bytes > U32_MAX || !times || times + at->in_flight_count > IN_FLIGHT || cpu >= shim_cpus
+	if (bytes > U32_MAX || !times || times + at->mapped > MAPPED || cpu >= shim_cpus
 	    || (at->is_bio && at->fate)) {
 		refuse();
 		return;
@@ -530,7 +527,7 @@ static void end_one(struct shim_mapped *io, blk_status_t status)
 	char text[32];
 	int i, r;
 
-	landed(io);
+	list_del(&io->list);
 	if (at->is_bio)
 		r = at->ti.type->end_io(&at->ti, &io->bio, &status);
 	else

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const SHIM: [(&str, &str); 10] = [
+const SHIM: [(&str, &str); 12] = [
     ("linux.h", include_str!("../shim/linux.h")),
     ("block.h", include_str!("../shim/block.h")),
     ("call.h", include_str!("../shim/call.h")),
@@ -22,6 +22,8 @@ const SHIM: [(&str, &str); 10] = [
     ("host.c", include_str!("../shim/host.c")),
     ("dm.h", include_str!("../shim/dm.h")),
     ("dm.c", include_str!("../shim/dm.c")),
+    ("flush.h", include_str!("../shim/flush.h")),
+    ("flush.c", include_str!("../shim/flush.c")),
 ];
 
 /// What a file of a tree is compiled with.
@@ -78,6 +80,16 @@ const MULTIPATH: Kind = Kind {
     dir: "drivers/md",
 };
 
+const FLUSH: Kind = Kind {
+    beside: &[],
+    called: &[],
+    traced: &[],
+    header: "flush.h",
+    shim: &["flush.c"],
+    of_tree: &[],
+    dir: "block",
+};
+
 fn kind_of(file: &Path) -> Kind {
     match file.file_name().and_then(|name| name.to_str()) {
         Some("bfq-iosched.c") => Kind {
@@ -85,6 +97,7 @@ fn kind_of(file: &Path) -> Kind {
             ..SCHEDULER
         },
         Some("dm-mpath.c") => MULTIPATH,
+        Some("blk-flush.c") => FLUSH,
         _ => SCHEDULER,
     }
 }

@@ -6,6 +6,7 @@
 //! (`generate.rs`).
 
 mod dice;
+mod flush;
 mod generate;
 mod layer;
 mod multipath;
@@ -13,6 +14,7 @@ mod part;
 mod rbtree;
 mod sbitmap;
 mod shrink;
+mod sides;
 mod streams;
 
 use crate::library::Library;
@@ -75,6 +77,11 @@ pub fn sbitmap(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcom
 /// lib/rbtree.c beside blkmq's.
 pub fn rbtree(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcome {
     part::compare::<rbtree::Tree>(libraries, seed, operations)
+}
+
+/// block/blk-flush.c beside blkmq's, or beside that of another tree.
+pub fn flush(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcome {
+    part::compare::<flush::Machines>(libraries, seed, operations)
 }
 
 /// drivers/md/dm-mpath.c with its selectors beside blkmq's, or beside those of another tree.

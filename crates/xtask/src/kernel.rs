@@ -14,12 +14,13 @@ use crate::step::{self, Failure, Outcome, Result, Run};
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
 
 /// Schedulers, and parts of the kernel that they use.
-const COMPARED: [&str; 6] = [
+const COMPARED: [&str; 7] = [
     "mq-deadline",
     "kyber",
     "bfq",
     "sbitmap",
     "rbtree",
+    "flush",
     "multipath",
 ];
 

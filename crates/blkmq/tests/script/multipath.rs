@@ -285,18 +285,19 @@ impl Target {
 
     /// multipath_end_io_bio() of 6.1, whose steps are in path/bio_end.rs.
     fn end_bio(&mut self, of: InFlight, bio: BioId, status: Status) -> String {
-        let mut answer = ended(status);
-        if self.of.is_path_error(status) {
+        let answer = if self.of.is_path_error(status) {
             self.of.fail(of.mapped.path);
             if self.of.valid_paths() > 0 || self.of.queues_if_no_path() {
                 self.of.hold(bio);
-                answer = "held".to_owned();
+                "held".to_owned()
             } else if self.of.must_defer() {
-                answer = "requeue".to_owned();
+                "requeue".to_owned()
             } else {
-                answer = ended(Status::IoError);
+                ended(Status::IoError)
             }
-        }
+        } else {
+            ended(status)
+        };
         self.of.account_end(of.mapped, of.since, self.now);
         answer
     }

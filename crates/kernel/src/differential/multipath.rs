@@ -8,23 +8,17 @@ mod table;
 
 use super::dice::Dice;
 use super::part::Twins;
-use crate::library::{Library, Part};
+use super::sides::Sides;
+use crate::library::Library;
 use crate::script::World;
 use crate::script::multipath::Target;
 use blkmq::rules::DeviceMapper;
-use std::ffi::CString;
 use std::fmt::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-
-enum Side {
-    Model(Box<dyn World>),
-    InC(Part),
-}
 
 /// Two targets, and what the next commands may be about.
 pub(super) struct Targets {
-    sides: [Side; 2],
+    sides: Sides,
     /// Devices of all paths, and the number of groups.
     devices: Vec<String>,
     groups: u64,
@@ -39,8 +33,6 @@ pub(super) struct Targets {
     /// The worker of held bios was called.
     called: bool,
     suspension: Suspension,
-    /// A side has stopped for good.
-    failed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,52 +46,14 @@ enum Suspension {
 /// The model refuses a first group that is none of the groups; the kernel takes it for none.
 const STRICTER: &str = "first priority group";
 
-/// What is compared besides what a command prints.
-const SHOWN: [&str; 2] = ["status", "state"];
+/// The model's target, in the words of C.
+struct InWordsOfC(Box<dyn World>);
 
-impl Side {
-    /// What a command prints. None: it makes no sense here. An error: the side stops.
-    fn run(&mut self, line: &str) -> Result<Option<String>, String> {
-        match self {
-            Side::InC(part) => {
-                let text = part.command(&CString::new(line).expect("without a zero"))?;
-                Ok((!text.starts_with('?')).then_some(text))
-            }
-            Side::Model(world) => {
-                let ran = catch_unwind(AssertUnwindSafe(|| world.command(line)));
-                let lines = match ran {
-                    Err(payload) => {
-                        let text = payload.downcast::<String>().unwrap_or_default();
-                        return Err(format!("the model stops: {text}"));
-                    }
-                    Ok(lines) => lines?,
-                };
-                let word = line.split(' ').next().unwrap_or_default();
-                let lines = lines.iter().map(|line| as_in_c(word, line) + "\n");
-                Ok(Some(lines.collect()))
-            }
-        }
-    }
-
-    /// The same with status and state, each line of them after a `|`.
-    fn all(&mut self, line: &str) -> Result<Option<String>, String> {
-        let Some(mut text) = self.run(line)? else {
-            return Ok(None);
-        };
-        if line.starts_with("table ") {
-            // The model does not know which further CPUs a mask has, nor how many digits.
-            if let Some(at) = text.find("io-affinity") {
-                text.truncate(at);
-                text.push('\n');
-            }
-        }
-        for what in SHOWN {
-            let shown = self.run(what)?.unwrap_or_default();
-            for line in shown.lines() {
-                let _ = writeln!(text, "| {line}");
-            }
-        }
-        Ok(Some(text))
+impl World for InWordsOfC {
+    fn command(&mut self, line: &str) -> Result<Vec<String>, String> {
+        let word = line.split(' ').next().unwrap_or_default();
+        let lines = self.0.command(line)?;
+        Ok(lines.iter().map(|line| as_in_c(word, line)).collect())
     }
 }
 
@@ -128,8 +82,8 @@ fn rules_of(library: &Library) -> DeviceMapper {
     };
     let [major, minor, _] = library.tree.version;
     let all = DeviceMapper::ALL.into_iter();
-    let older = all.filter(|rules| number(rules).is_some_and(|of| of <= [major, minor]));
-    older.last().unwrap_or(DeviceMapper::ALL[0])
+    let mut older = all.filter(|rules| number(rules).is_some_and(|of| of <= [major, minor]));
+    older.next_back().unwrap_or(DeviceMapper::ALL[0])
 }
 
 impl Targets {
@@ -315,17 +269,10 @@ const RESULTS: [&str; 12] = [
 impl Twins for Targets {
     fn begin(libraries: &[Arc<Library>], line: &str) -> Option<Targets> {
         let rest = line.strip_prefix("multipath ")?;
-        let in_c = |library| {
-            let line = CString::new(line).expect("without a zero");
-            Part::of_script(library, &line).ok().map(Side::InC)
-        };
-        let other = in_c(libraries.last()?)?;
-        let one = match libraries {
-            [library] => {
-                let line = format!("multipath rules={} {rest}", rules_of(library).name);
-                Side::Model(Target::create(&line).ok()?)
-            }
-            _ => in_c(&libraries[0])?,
+        let library = libraries.last()?;
+        let model = || {
+            let line = format!("multipath rules={} {rest}", rules_of(library).name);
+            Some(Box::new(InWordsOfC(Target::create(&line).ok()?)) as Box<dyn World>)
         };
         let words = || rest.split(' ');
         let number = |name: &str| {
@@ -334,7 +281,7 @@ impl Twins for Targets {
         };
         let is_device = |word: &&str| word.contains(':');
         Some(Targets {
-            sides: [one, other],
+            sides: Sides::begin(libraries, line, &["status", "state"], model)?,
             devices: words().filter(is_device).map(str::to_owned).collect(),
             groups: table::groups_of(rest),
             cpus: number("cpus=").unwrap_or(4),
@@ -345,28 +292,22 @@ impl Twins for Targets {
             in_flight: Vec::new(),
             called: false,
             suspension: Suspension::None,
-            failed: false,
         })
     }
 
     fn command(&mut self, line: &str) -> Option<[String; 2]> {
-        if self.failed {
+        let mut both = self.sides.command(line)?;
+        if both[0].starts_with(STRICTER) {
             return None;
         }
-        let [one, other] = &mut self.sides;
-        // C knows which commands make sense.
-        let theirs = other.all(line).transpose()?;
-        let ours = one.all(line);
-        self.failed = theirs.is_err() || ours.is_err();
-        let ours = ours
-            .unwrap_or_else(Some)
-            .unwrap_or_else(|| "refused".to_owned());
-        let theirs = theirs.unwrap_or_else(|error| error);
-        if ours.starts_with(STRICTER) {
-            return None;
+        if line.starts_with("table ") {
+            // The model does not know which further CPUs a mask has, nor how many digits.
+            for text in &mut both {
+                text.truncate(text.find("io-affinity").unwrap_or(text.len()));
+            }
         }
-        self.learn(line, &theirs);
-        Some([ours, theirs])
+        self.learn(line, &both[1]);
+        Some(both)
     }
 
     fn first(dice: &mut Dice) -> String {

@@ -31,7 +31,7 @@ pub(super) fn perhaps_wrong(dice: &mut Dice) -> String {
         _ => {
             words[at] = dice.of(&[
                 "0", "1", "2", "3", "9", "101", "1024", "x", "8:80", "bio", "mq",
-            ])
+            ]);
         }
     }
     words.join(" ")
