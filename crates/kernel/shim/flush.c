@@ -63,6 +63,11 @@ void blk_mq_end_request(struct request *rq, blk_status_t error)
 	say(error ? " ioerr\n" : " ok\n");
 	rq->shim_used = false;
 }
+void blk_mq_put_driver_tag(struct request *rq)
+{
+	BUG_ON(!at->q.elevator || rq->tag < 0);
+	rq->tag = BLK_MQ_NO_TAG;
+}
 void blk_mq_kick_requeue_list(struct request_queue *q) { at->kicked = true; }
 void blk_mq_add_to_requeue_list(struct request *rq, bool at_head, bool kick)
 {
@@ -78,6 +83,13 @@ void blk_mq_request_bypass_insert(struct request *rq, bool at_head, bool run)
 	at->bypassed = true;
 }
 
+/* It gets a driver tag, if a scheduler tag identifies it. */
+static void issue(struct request *rq)
+{
+	rq->shim_issued = true;
+	if (at->q.elevator)
+		rq->tag = 0;
+}
 static void insert(struct request *rq, const char *words)
 {
 	bool goes_on = false;
@@ -88,7 +100,7 @@ static void insert(struct request *rq, const char *words)
 	}
 	blk_rq_init(&at->q, rq);
 	rq->mq_hctx = &at->hctx;
-	rq->tag = rq - at->rqs;
+	*(at->q.elevator ? &rq->internal_tag : &rq->tag) = rq - at->rqs;
 	rq->shim_used = true;
 	rq->__data_len = simple_strtoull(words, NULL, 10) << SECTOR_SHIFT;
 	rq->cmd_flags = REQ_OP_WRITE;
@@ -109,7 +121,9 @@ static void insert(struct request *rq, const char *words)
 	say(rq->cmd_flags & REQ_SYNC ? " sync" : "");
 	say(rq->cmd_flags & REQ_FUA ? " fua" : "");
 	say(rq->cmd_flags & REQ_PREFLUSH ? " preflush\n" : "\n");
-	rq->shim_issued = goes_on;
+	rq->shim_issued = false;
+	if (goes_on && rq->rq_flags & RQF_FLUSH_SEQ)
+		issue(rq);
 	/* What needs no flush is no more of the machine's. */
 	if (at->bypassed || (goes_on && !(rq->rq_flags & RQF_FLUSH_SEQ)))
 		rq->shim_used = false;
@@ -134,7 +148,7 @@ static void requeue(struct list_head *list)
 		struct request *rq = list_first_entry(list, struct request, queuelist);
 
 		list_del_init(&rq->queuelist);
-		rq->shim_issued = true;
+		issue(rq);
 		say_request(rq);
 	}
 }
@@ -176,9 +190,10 @@ static void state(void)
 	say("steps:");
 	for (i = 0; i < REQUESTS; i++)
 		if (at->rqs[i].shim_used)
-			say(" %u/%u", i, at->rqs[i].flush.seq);
+			say(at->rqs[i].tag < 0 ? " %u/%u" : " %u/%ut", i, at->rqs[i].flush.seq);
 	if (fq->flush_pending_idx != fq->flush_running_idx)
-		say(" F of %d", fq->flush_rq->tag);
+		say(fq->flush_rq->tag < 0 ? " F of %d" : " F of %dt",
+		    at->q.elevator ? fq->flush_rq->internal_tag : fq->flush_rq->tag);
 	say("\n");
 }
 
@@ -213,14 +228,15 @@ void shim_part(struct shim_parts *s, struct shim_part *call)
 		say("kick\n");
 }
 
-/* flush WRITE_CACHE FUA */
+/* flush WRITE_CACHE FUA SCHEDULER */
 struct shim_parts *shim_open_part(const struct shim_part *call)
 {
 	struct shim_parts *s = kzalloc(sizeof(*s), GFP_KERNEL);
-	unsigned int write_cache, fua;
+	unsigned int write_cache, fua, schedules;
 
-	if (sscanf(call->text, "flush %u %u", &write_cache, &fua) != 2)
+	if (sscanf(call->text, "flush %u %u %u", &write_cache, &fua, &schedules) != 3)
 		return NULL;
+	s->q.elevator = schedules ? s : NULL;
 	s->q.limits.features = (write_cache ? BLK_FEAT_WRITE_CACHE : 0) | (fua ? BLK_FEAT_FUA : 0);
 	s->q.queue_flags = (write_cache ? BIT(QUEUE_FLAG_WC) : 0) | (fua ? BIT(QUEUE_FLAG_FUA) : 0);
 	INIT_LIST_HEAD(&s->q.requeue_list);

@@ -2,7 +2,7 @@
 //! a flush serves and when it is issued, and the whole machine after every command.
 //!
 //! ```text
-//! flush WRITE_CACHE FUA                   the device's limits, 0 or 1
+//! flush WRITE_CACHE FUA SCHEDULER         the device's limits, and whether there is one: 0 or 1
 //! insert RQ SECTORS [preflush] [fua]      blk_insert_flush()
 //! requeue                                 its requests and its flush (F) go to the device
 //! end RQ|F [ioerr]                        the device ends one
@@ -16,7 +16,7 @@ use crate::library::Library;
 use crate::script::World;
 use blkmq::path::{FlushAlone, FlushRan};
 use blkmq::request::{HctxId, OpFlags, RequestId, Status};
-use blkmq::rules::Rules;
+use blkmq::rules::{QueueLimits, Rules};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -159,12 +159,24 @@ impl Machine {
             let mut steps = "steps:".to_owned();
             for (number, rq) in self.used.iter().enumerate() {
                 if let Some(rq) = rq {
-                    let _ = write!(steps, " {number}/{}", pool[*rq].flush_step);
+                    let rq = &pool[*rq];
+                    let tag = if rq.tag.is_some() { "t" } else { "" };
+                    let _ = write!(steps, " {number}/{}{tag}", rq.flush_step);
                 }
             }
             if fq.pending_idx != fq.running_idx {
-                let tag = pool[q.hctx(HctxId(0)).flush_rq].tag;
-                let _ = write!(steps, " F of {}", tag.map_or(-1, |tag| i64::from(tag.0)));
+                let flush = &pool[q.hctx(HctxId(0)).flush_rq];
+                let lent = if q.has_elevator() {
+                    flush.internal_tag
+                } else {
+                    flush.tag
+                };
+                let tag = if flush.tag.is_some() { "t" } else { "" };
+                let _ = write!(
+                    steps,
+                    " F of {}{tag}",
+                    lent.map_or(-1, |tag| i64::from(tag.0))
+                );
             }
             vec![
                 list("pending", &fq.pending[0]),
@@ -184,14 +196,19 @@ impl Machine {
 impl Twins for Machines {
     fn begin(libraries: &[Arc<Library>], line: &str) -> Option<Machines> {
         let limits: Vec<&str> = line.strip_prefix("flush ")?.split(' ').collect();
-        let [write_cache, fua] = limits[..] else {
+        let [write_cache, fua, schedules] = limits[..] else {
             return None;
+        };
+        let device = QueueLimits {
+            write_cache: write_cache == "1",
+            fua: fua == "1",
+            ..QueueLimits::PLAIN
         };
         let [major, minor, _] = libraries.last()?.tree.version;
         let model = || {
             let rules = Rules::by_name(&format!("v{major}.{minor}"))?;
             Some(Box::new(Machine {
-                of: FlushAlone::new(rules, write_cache == "1", fua == "1", REQUESTS),
+                of: FlushAlone::new(rules, device, schedules == "1", REQUESTS),
                 used: [None; REQUESTS as usize],
             }) as Box<dyn World>)
         };
@@ -220,7 +237,7 @@ impl Twins for Machines {
 
     fn first(dice: &mut Dice) -> String {
         let write_cache = u8::from(!dice.one_in(10));
-        format!("flush {write_cache} {}", dice.below(2))
+        format!("flush {write_cache} {} {}", dice.below(2), dice.below(2))
     }
 
     fn random(&self, dice: &mut Dice) -> String {

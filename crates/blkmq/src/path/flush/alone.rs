@@ -1,24 +1,25 @@
 //! The flush machine of one hctx by itself, whose functions run each to its end: for a comparison
 //! with block/blk-flush.c.
 //!
-//! A request whose sequence is done is free; what is inserted is in the device. Not here: tags,
-//! bios, dispatch.
+//! A request whose sequence is done is free; what is inserted is in the device, with a driver tag.
+//! Not here: bios, dispatch.
 
 use super::insert_flush;
 use crate::call::Call;
 use crate::elevator::SchedulerKind;
 use crate::env::{Answer, Cpu, Effect};
+use crate::path::sbitmap::{TagMap, sbitmap_get};
 use crate::path::{CompletePath, RequeuePath, tag};
 use crate::queue::{BlkMq, QueueConfig, QueueSettings, RequestQueue};
-use crate::request::{CpuId, HctxId, OpFlags, Place, QueueId, RequestId, Sectors, Status};
-use crate::rules::Rules;
+use crate::request::{CpuId, HctxId, OpFlags, Place, QueueId, RequestId, Sectors, Status, Tag};
+use crate::rules::{QueueLimits, Rules};
 use crate::step::{Cx, Next, Steps, Sub};
 use crate::tags::TagSetConfig;
 
 const QUEUE: QueueId = QueueId(0);
 const HCTX: HctxId = HctxId(0);
 
-/// A queue without scheduler, with one hctx.
+/// A queue with one hctx.
 #[derive(Debug)]
 pub struct FlushAlone {
     mq: BlkMq,
@@ -39,10 +40,14 @@ pub struct Ran {
 }
 
 impl FlushAlone {
-    /// Idle, on a device with these limits.
-    pub fn new(rules: Rules, write_cache: bool, fua: bool, requests: u32) -> FlushAlone {
-        let mut settings = QueueSettings::plain(rules, SchedulerKind::None, requests);
-        (settings.limits.write_cache, settings.limits.fua) = (write_cache, fua);
+    /// Idle, on a device with these limits, with a scheduler or without.
+    pub fn new(rules: Rules, limits: QueueLimits, schedules: bool, requests: u32) -> FlushAlone {
+        let scheduler = match schedules {
+            true => SchedulerKind::default_for(true),
+            false => SchedulerKind::None,
+        };
+        let mut settings = QueueSettings::plain(rules, scheduler, requests);
+        settings.limits = limits;
         let config = QueueConfig::plain(settings, TagSetConfig::plain(1, requests), 1);
         FlushAlone {
             mq: BlkMq::new(&config, &mut || 0),
@@ -69,19 +74,36 @@ impl FlushAlone {
         (pool[rq].sectors, pool[rq].flags) = (Sectors(sectors), flags);
         drop(pool);
         self.cpu.answer = Answer::default();
-        let mut ran = self.run(insert_flush::State::new(QUEUE, rq));
+        let ((), mut ran) = self.run(insert_flush::State::new(QUEUE, rq));
         ran.goes_on = self.cpu.answer == Answer::GoOn;
+        if ran.goes_on && self.queue().with_pool(|pool| pool[rq].flush_seq) {
+            self.issue(rq);
+        }
         (rq, ran)
     }
 
     /// The device ends the data of a sequence, or the flush.
     pub fn end(&mut self, rq: RequestId, status: Status) -> Ran {
-        self.run(CompletePath::end(QUEUE, rq, status))
+        self.run(CompletePath::end(QUEUE, rq, status)).1
     }
 
     /// blk_mq_requeue_work().
     pub fn requeue_work(&mut self) -> Ran {
-        self.run(RequeuePath::new(QUEUE))
+        let ((), ran) = self.run(RequeuePath::new(QUEUE));
+        for &rq in &ran.inserted {
+            self.issue(rq);
+        }
+        ran
+    }
+
+    /// The request gets a driver tag, if a scheduler tag identifies it.
+    fn issue(&mut self, rq: RequestId) {
+        if self.queue().has_elevator() {
+            let hint = self.mq.sets[0].driver[0].hint_before(&mut self.cpu);
+            let get = sbitmap_get::State::new(TagMap::Driver(HCTX), hint, None);
+            let tag = self.run(get).0.map(Tag);
+            self.queue().with_pool(|pool| pool[rq].tag = tag);
+        }
     }
 
     /// A request that ended is not used any more.
@@ -89,7 +111,7 @@ impl FlushAlone {
         self.queue().with_pool(|pool| pool[rq].place = Place::Free);
     }
 
-    fn run<S: Steps>(&mut self, mut state: S) -> Ran {
+    fn run<S: Steps>(&mut self, mut state: S) -> (S::Done, Ran) {
         let mut ran = Ran::default();
         loop {
             self.cpu.begin_label();
@@ -106,7 +128,7 @@ impl FlushAlone {
                     _ => {}
                 },
                 Sub::Wait(_) => {}
-                Sub::Done(_) => return ran,
+                Sub::Done(value) => return (value, ran),
             }
         }
     }
