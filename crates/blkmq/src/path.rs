@@ -48,6 +48,7 @@ pub use complete::CompletePath;
 pub use driver::CompleteOn;
 pub use end_batch::EndBatchPath;
 pub use flush::FlushPath;
+pub use flush::alone::{FlushAlone, Ran as FlushRan};
 pub use frame::Frame;
 pub(crate) use frame::{Path, of_path};
 pub use hook::HookFrame;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings};
-use kernel::differential::{Comparison, Difference, Outcome, Side};
+use kernel::differential::{Comparison, Difference, OfPart, Outcome, Side};
 use kernel::{Library, Policy, Tree};
 
 use crate::args::DifferentialArgs;
@@ -16,21 +16,55 @@ use crate::{DIFFERENT, OK, output};
 
 /// Compares and prints. Exit code 1: they differ.
 pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
-    let parts: [(&str, Part); 2] = [
-        ("sbitmap", kernel::differential::sbitmap),
-        ("rbtree", kernel::differential::rbtree),
+    // The file of a part that is compiled by itself, the others are in each library; the beginning
+    // of the names of its files.
+    let parts: [(&str, Option<&str>, &str, OfPart); 4] = [
+        ("sbitmap", None, "sbitmap", kernel::differential::sbitmap),
+        ("rbtree", None, "rbtree", kernel::differential::rbtree),
+        (
+            "flush",
+            Some("block/blk-flush.c"),
+            "blk-flush",
+            kernel::differential::flush,
+        ),
+        (
+            "multipath",
+            Some("drivers/md/dm-mpath.c"),
+            "dm-",
+            kernel::differential::multipath,
+        ),
     ];
-    if let Some(&(_, part)) = parts.iter().find(|(name, _)| *name == args.scheduler) {
-        return compare_part(args, part);
+    let named = parts.iter().find(|(name, ..)| *name == args.scheduler);
+    if let Some(&(_, file, names, part)) = named {
+        let (code, libraries) = compare_part(args, file, part)?;
+        print_coverage(args, &libraries, names)?;
+        return Ok(code);
     }
     let (comparison, libraries) = comparison(args)?;
+    let names = comparison.sides.each_ref().map(|side| side.name.as_str());
+    let code = report(args, &comparison.scheduler, names, |seed, operations| {
+        comparison.run(seed, operations, |_| ())
+    })?;
+    let stem = Path::new(&args.scheduler).file_stem().unwrap_or_default();
+    print_coverage(args, &libraries, &stem.to_string_lossy())?;
+    Ok(code)
+}
+
+/// Compares with one seed after the other until enough differences or operations were seen, and
+/// prints. `sides`: their names.
+fn report(
+    args: &DifferentialArgs,
+    name: &str,
+    sides: [&str; 2],
+    run: impl Fn(u64, u64) -> Outcome,
+) -> Result<u8, Error> {
     // An assertion of the model is reported with its script.
     std::panic::set_hook(Box::new(|_| ()));
     let (mut text, mut shapes) = (String::new(), BTreeSet::new());
     let (mut seed, mut last) = (args.seed, args.seed);
     let mut total = 0;
     while total < args.operations && shapes.len() < args.scripts {
-        let outcome = comparison.run(seed, args.operations - total, |_| ());
+        let outcome = run(seed, args.operations - total);
         total += outcome.operations;
         last = seed;
         seed += 1;
@@ -39,16 +73,13 @@ pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
             break;
         };
         if shapes.insert(shape(difference)) {
-            let _ = write!(text, "{}", shown(difference, &comparison));
+            let _ = write!(text, "{}", shown(difference, sides));
         }
     }
     let _ = std::panic::take_hook();
-    let [one, other] = &comparison.sides;
+    let [one, other] = sides;
     output::print(&format!(
-        "{}: {} and {}: {total} operations, seeds {} to {last}: {}\n{text}",
-        comparison.scheduler,
-        one.name,
-        other.name,
+        "{name}: {one} and {other}: {total} operations, seeds {} to {last}: {}\n{text}",
         args.seed,
         match shapes.len() {
             0 => "no difference".to_owned(),
@@ -56,54 +87,53 @@ pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
             more => format!("{more} differences"),
         }
     ))?;
-    print_coverage(args, &libraries)?;
     Ok(if shapes.is_empty() { OK } else { DIFFERENT })
 }
 
-/// The comparison of a part of the kernel that schedulers use.
-type Part = fn(&Arc<Library>, u64, u64) -> Outcome;
-
-fn compare_part(args: &DifferentialArgs, part: Part) -> Result<u8, Error> {
-    if args.against.is_some() {
+fn compare_part(
+    args: &DifferentialArgs,
+    file: Option<&str>,
+    part: OfPart,
+) -> Result<(u8, Vec<Arc<Library>>), Error> {
+    let name = args.scheduler.as_str();
+    if args.against.is_some() && file.is_none() {
         let what = "is compared with the model only";
-        return Err(Error::usage(args.scheduler.as_str(), what));
+        return Err(Error::usage(name, what));
     }
-    let of_tree = DifferentialArgs {
-        scheduler: SchedulerKind::default_for(true).name().to_owned(),
-        linux: args.linux.clone(),
-        against: None,
-        ..*args
+    let library = |dir: &PathBuf| match file {
+        Some(file) => library(args, dir, |tree| Ok(tree.dir.join(file))),
+        None => {
+            let scheduler = SchedulerKind::default_for(true).name();
+            library(args, dir, |tree| file_of(tree, scheduler))
+        }
     };
-    let (library, side) = side(&of_tree, &args.linux)?;
-    std::panic::set_hook(Box::new(|_| ()));
-    let outcome = part(&library, args.seed, args.operations);
-    let _ = std::panic::take_hook();
-    let name = &args.scheduler;
-    let (verdict, code) = match &outcome.difference {
-        None => ("no difference".to_owned(), OK),
-        Some(found) => (format!("a difference\n\n{}", found.script), DIFFERENT),
+    let trees = [Some(&args.linux), args.against.as_ref()];
+    let libraries = trees.into_iter().flatten().map(library);
+    let libraries = libraries.collect::<Result<Vec<_>, Error>>()?;
+    let of = |library: &Arc<Library>| format!("{name}.c of {}", library.tree.release());
+    let [one, other] = match libraries.as_slice() {
+        [one, other] => [of(one), of(other)],
+        _ => ["the model".to_owned(), of(&libraries[0])],
     };
-    output::print(&format!(
-        "{name}: the model and {name}.c of {}: {} operations, seed {}: {verdict}\n",
-        library.tree.release(),
-        outcome.operations,
-        args.seed,
-    ))?;
-    drop(side);
-    print_coverage(args, &[library])?;
-    Ok(code)
+    let code = report(args, name, [&one, &other], |seed, operations| {
+        part(&libraries, seed, operations)
+    })?;
+    Ok((code, libraries))
 }
 
-/// Which lines of the file in question were reached.
-fn print_coverage(args: &DifferentialArgs, libraries: &[Arc<Library>]) -> Result<(), Error> {
+/// Which lines of the files whose names begin so were reached.
+fn print_coverage(
+    args: &DifferentialArgs,
+    libraries: &[Arc<Library>],
+    names: &str,
+) -> Result<(), Error> {
     for library in libraries.iter().filter(|_| args.coverage) {
         let files = library.coverage().map_err(|error| failed(&error))?;
-        let name = |file: &Path| Some(file.file_stem()?.to_str()?.to_owned());
-        let of_it = files.iter().filter(|of| {
-            let named = name(&of.file).is_some_and(|name| name.starts_with(&args.scheduler));
-            named || crate::elevator::is_file(&args.scheduler) && of.file == library.file
+        let text = files.iter().filter(|of| {
+            let name = of.file.file_name().unwrap_or_default();
+            name.to_string_lossy().starts_with(names)
         });
-        let text: Vec<String> = of_it.map(ToString::to_string).collect();
+        let text: Vec<String> = text.map(ToString::to_string).collect();
         output::print(&text.concat())?;
     }
     Ok(())
@@ -145,10 +175,8 @@ fn comparison(args: &DifferentialArgs) -> Result<(Comparison, Vec<Arc<Library>>)
 
 /// The scheduler of a tree.
 fn side(args: &DifferentialArgs, dir: &Path) -> Result<(Arc<Library>, Side), Error> {
-    let tree = Tree::open(dir).map_err(|error| failed(&error))?;
-    let file = file_of(&tree, &args.scheduler)?;
-    let library =
-        Library::build(&tree, &file, args.hz, args.coverage).map_err(|error| failed(&error))?;
+    let library = library(args, dir, |tree| file_of(tree, &args.scheduler))?;
+    let tree = &library.tree;
     let policy = Policy::new(&library);
     let policy = policy.map_err(|fault| Error::usage("differential", fault.text))?;
     let policy = policy.with_events();
@@ -158,6 +186,16 @@ fn side(args: &DifferentialArgs, dir: &Path) -> Result<(Arc<Library>, Side), Err
         scheduler: Some(SchedulerSettings::Custom(Custom::new(policy))),
     };
     Ok((library, side))
+}
+
+fn library(
+    args: &DifferentialArgs,
+    dir: &Path,
+    file: impl Fn(&Tree) -> Result<PathBuf, Error>,
+) -> Result<Arc<Library>, Error> {
+    let tree = Tree::open(dir).map_err(|error| failed(&error))?;
+    let library = Library::build(&tree, &file(&tree)?, args.hz, args.coverage);
+    library.map_err(|error| failed(&error))
 }
 
 /// `block/NAME.c`, `block/NAME-iosched.c`, or a file that is named.
@@ -189,6 +227,10 @@ fn shape(difference: &Difference) -> String {
         false => line.split(' ').next().unwrap_or_default().to_owned(),
     };
     let words: BTreeSet<String> = commands.skip(2).map(word).collect();
+    if words.contains("table") {
+        // Every table is another text.
+        return format!("{words:?}");
+    }
     let [one, other] = &difference.printed;
     let first = one.iter().zip(other).find(|(one, other)| one != other);
     let kind = first.map_or("", |(one, _)| {
@@ -198,10 +240,10 @@ fn shape(difference: &Difference) -> String {
     format!("{words:?} {}", letters.collect::<String>())
 }
 
-fn shown(difference: &Difference, comparison: &Comparison) -> String {
+fn shown(difference: &Difference, sides: [&str; 2]) -> String {
     let mut text = format!("\n{}", difference.script);
-    for (side, printed) in comparison.sides.iter().zip(&difference.printed) {
-        let _ = writeln!(text, "\n# {}, at the last command:", side.name);
+    for (side, printed) in sides.iter().zip(&difference.printed) {
+        let _ = writeln!(text, "\n# {side}, at the last command:");
         for line in printed {
             let _ = writeln!(text, "#   {line}");
         }

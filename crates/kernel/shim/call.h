@@ -117,7 +117,7 @@ struct shim_config {
 enum shim_part_op {
 	SHIM_PART_GET, SHIM_PART_GET_BATCH, SHIM_PART_PUT, SHIM_PART_PUT_BATCH, SHIM_PART_RESIZE, SHIM_PART_SHARE,
 	SHIM_PART_WAKE_ALL, SHIM_PART_WAIT, SHIM_PART_RUNS, SHIM_PART_LEAVE, SHIM_PART_ADD, SHIM_PART_DEL,
-	SHIM_PART_FIND, SHIM_PART_BESIDE,
+	SHIM_PART_FIND, SHIM_PART_BESIDE, SHIM_PART_COMMAND,
 };
 #define SHIM_BITS_MAX 64
 struct shim_part {
@@ -125,6 +125,8 @@ struct shim_part {
 	/* The CPU that calls; when a part is made, their number. */
 	unsigned int cpu, arg[4];
 	unsigned int bit_count, bits[SHIM_BITS_MAX];
+	/* A command of a script, where the part takes those. */
+	const char *text;
 	char *out;
 	unsigned int out_room, out_used;
 };

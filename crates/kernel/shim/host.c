@@ -408,6 +408,54 @@ void shim_print(void *memory, unsigned long print[2])
 	print[1] = p.b;
 }
 
+/* A call that may sleep has a stack of its own, so that others are made meanwhile. */
+struct shim_task {
+	ucontext_t here, caller;
+	void (*run)(void *);
+	void *of;
+	bool ended;
+	char stack[16 << 10];
+};
+static __thread struct shim_task *running;
+
+static void run_task(void)
+{
+	running->run(running->of);
+	running->ended = true;
+}
+/* True: it has ended. */
+bool shim_task_goes_on(struct shim_task *task)
+{
+	bool ended;
+
+	running = task;
+	swapcontext(&task->caller, &task->here);
+	running = NULL;
+	ended = task->ended;
+	if (ended)
+		shim_free(task);
+	return ended;
+}
+bool shim_task_begins(struct shim_task **task, void (*run)(void *), void *of)
+{
+	struct shim_task *begun = *task = shim_alloc(sizeof(**task), 1);
+
+	begun->run = run;
+	begun->of = of;
+	getcontext(&begun->here);
+	begun->here.uc_stack.ss_sp = begun->stack;
+	begun->here.uc_stack.ss_size = sizeof(begun->stack);
+	begun->here.uc_link = &begun->caller;
+	makecontext(&begun->here, run_task, 0);
+	return shim_task_goes_on(begun);
+}
+void shim_task_sleeps(void)
+{
+	if (!running)
+		shim_bug("io_schedule", 0, "sleeps in a call that must not");
+	swapcontext(&running->here, &running->caller);
+}
+
 /* Text. */
 unsigned long long shim_pointer(const void *p);
 

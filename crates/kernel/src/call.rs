@@ -299,6 +299,7 @@ pub(crate) enum PartOp {
     Del,
     Find,
     Beside,
+    Command,
 }
 
 /// Bits of one call.
@@ -313,7 +314,23 @@ pub(crate) struct PartCall {
     pub(crate) arg: [c_uint; 4],
     pub(crate) bit_count: c_uint,
     pub(crate) bits: [c_uint; BITS_MAX],
+    /// A command of a script, where the part takes those.
+    pub(crate) text: *const c_char,
     pub(crate) out: *mut c_char,
     pub(crate) out_room: c_uint,
     pub(crate) out_used: c_uint,
+}
+
+impl PartCall {
+    pub(crate) const NONE: PartCall = PartCall {
+        op: 0,
+        cpu: 0,
+        arg: [0; 4],
+        bit_count: 0,
+        bits: [0; BITS_MAX],
+        text: std::ptr::null(),
+        out: null_mut(),
+        out_room: 0,
+        out_used: 0,
+    };
 }

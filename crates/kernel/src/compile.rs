@@ -1,9 +1,9 @@
 //! Compiling: a scheduler's files and those of the kernel that it calls, over the headers in
 //! `shim/`.
 //!
-//! Each header that a file includes with `<...>` is an empty one, but for [`OF_TREE`]: the shim has
-//! stated all before. A function that the shim does not have becomes one that ends the call with
-//! its name.
+//! Each header that a file includes with `<...>` is an empty one, but for a few of the tree's own
+//! ([`Kind`]): the shim has stated all before. A function that the shim does not have becomes one
+//! that ends the call with its name.
 
 use crate::tree::{Error, Tree};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const SHIM: [(&str, &str); 11] = [
+const SHIM: [(&str, &str); 15] = [
     ("linux.h", include_str!("../shim/linux.h")),
     ("block.h", include_str!("../shim/block.h")),
     ("call.h", include_str!("../shim/call.h")),
@@ -23,25 +23,103 @@ const SHIM: [(&str, &str); 11] = [
     ("sq.c", include_str!("../shim/sq.c")),
     ("parts.c", include_str!("../shim/parts.c")),
     ("host.c", include_str!("../shim/host.c")),
+    ("dm.h", include_str!("../shim/dm.h")),
+    ("dm.c", include_str!("../shim/dm.c")),
+    ("flush.h", include_str!("../shim/flush.h")),
+    ("flush.c", include_str!("../shim/flush.c")),
 ];
 
-/// Headers that are the tree's own.
-const OF_TREE: [&str; 3] = [
-    "linux/rbtree.h",
-    "linux/rbtree_augmented.h",
-    "linux/sbitmap.h",
-];
+/// What a file of a tree is compiled with.
+struct Kind {
+    /// Files in its directory that are part of the same.
+    beside: &'static [&'static str],
+    /// Files of the tree that it calls.
+    called: &'static [&'static str],
+    /// Those of them whose accesses are counted, as those of a scheduler are.
+    traced: &'static [&'static str],
+    /// The header of the shim that is included before each file.
+    header: &'static str,
+    /// Files of the shim besides host.c.
+    shim: &'static [&'static str],
+    /// Headers that are the tree's own.
+    of_tree: &'static [&'static str],
+    /// Where headers in quotes are looked for, too.
+    dir: &'static str,
+}
 
-/// Files of a tree that schedulers call.
-const CALLED: [&str; 4] = [
-    "block/elevator.c",
-    "block/blk-merge.c",
-    "lib/rbtree.c",
-    "lib/sbitmap.c",
-];
+const SCHEDULER: Kind = Kind {
+    beside: &[],
+    called: &[
+        "block/elevator.c",
+        "block/blk-merge.c",
+        "lib/rbtree.c",
+        "lib/sbitmap.c",
+    ],
+    traced: &["block/elevator.c", "lib/rbtree.c"],
+    header: "block.h",
+    shim: &["shim.c", "parts.c"],
+    of_tree: &[
+        "linux/rbtree.h",
+        "linux/rbtree_augmented.h",
+        "linux/sbitmap.h",
+    ],
+    dir: "block",
+};
 
-/// Those of them whose accesses are counted, as those of the scheduler are.
-const TRACED: [&str; 2] = ["block/elevator.c", "lib/rbtree.c"];
+/// dm-mpath.c with its selectors, in the order in which `shim/dm.c` starts them.
+const MULTIPATH: Kind = Kind {
+    beside: &[
+        "dm-ps-round-robin.c",
+        "dm-ps-queue-length.c",
+        "dm-ps-service-time.c",
+        "dm-ps-historical-service-time.c",
+        "dm-ps-io-affinity.c",
+    ],
+    called: &[],
+    traced: &[],
+    header: "dm.h",
+    shim: &["dm.c"],
+    of_tree: &[],
+    dir: "drivers/md",
+};
+
+const FLUSH: Kind = Kind {
+    beside: &[],
+    called: &[],
+    traced: &[],
+    header: "flush.h",
+    shim: &["flush.c"],
+    of_tree: &[],
+    dir: "block",
+};
+
+impl Kind {
+    /// The same of a kernel with the single-queue path; parts are compared with newer ones.
+    fn of_single_queues(self) -> Kind {
+        Kind {
+            shim: &["shim.c"],
+            of_tree: &[
+                "linux/rbtree.h",
+                "linux/rbtree_augmented.h",
+                "linux/sbitmap.h",
+                "linux/elevator.h",
+            ],
+            ..self
+        }
+    }
+}
+
+fn kind_of(file: &Path) -> Kind {
+    match file.file_name().and_then(|name| name.to_str()) {
+        Some("bfq-iosched.c") => Kind {
+            beside: &["bfq-wf2q.c", "bfq-cgroup.c"],
+            ..SCHEDULER
+        },
+        Some("dm-mpath.c") => MULTIPATH,
+        Some("blk-flush.c") => FLUSH,
+        _ => SCHEDULER,
+    }
+}
 
 /// The file that a build ends in.
 pub(crate) const LIBRARY: &str = "kernel.so";
@@ -61,17 +139,30 @@ pub(crate) struct Build<'a> {
 impl Build<'_> {
     /// Compiles and links; returns the path of the library.
     pub(crate) fn run(&self) -> Result<PathBuf, Error> {
-        let own = self.own_files();
-        let text = fs::read_to_string(self.file).map_err(Error::read(self.file))?;
-        if self.tree.has_single_queues() && text.contains("ops.mq") {
-            return Err(Error::OfBlkMq {
-                file: self.file.to_owned(),
-                release: self.tree.release(),
-            });
+        let mut kind = kind_of(self.file);
+        if self.tree.has_single_queues() {
+            let text = fs::read_to_string(self.file).map_err(Error::read(self.file))?;
+            if text.contains("ops.mq") {
+                return Err(Error::OfBlkMq {
+                    file: self.file.to_owned(),
+                    release: self.tree.release(),
+                });
+            }
+            kind = kind.of_single_queues();
         }
-        let called = CALLED.map(|name| self.tree.dir.join(name));
+        let mut own = vec![self.file.to_owned()];
+        own.extend(
+            kind.beside
+                .iter()
+                .map(|name| self.file.with_file_name(name)),
+        );
+        let called: Vec<PathBuf> = kind
+            .called
+            .iter()
+            .map(|name| self.tree.dir.join(name))
+            .collect();
         let files: Vec<&PathBuf> = own.iter().chain(&called).collect();
-        self.write_headers(&files)?;
+        self.write_headers(&kind, &files)?;
         let mut running = Vec::new();
         let mut start = |mut command: Command, file: &Path, object: PathBuf| {
             command
@@ -82,24 +173,21 @@ impl Build<'_> {
             Ok::<(), Error>(())
         };
         for (number, file) in files.iter().enumerate() {
-            let mut command = self.compiler_of_kernel(number);
+            let mut command = self.compiler_of_kernel(&kind, number);
             command.arg("-w");
             command.args(self.coverage.then_some("--coverage"));
-            if number < own.len() || TRACED.iter().any(|name| file.ends_with(name)) {
+            let counts = !kind.traced.is_empty();
+            if counts && (number < own.len() || kind.traced.iter().any(|name| file.ends_with(name)))
+            {
                 command.arg("-fsanitize=thread");
             }
             start(command, file, self.into.join(format!("{number}.o")))?;
         }
-        for (name, command) in [
-            ("shim.c", self.compiler_of_kernel(files.len())),
-            ("parts.c", self.compiler_of_kernel(files.len() + 1)),
-            ("host.c", compiler()),
-        ] {
-            if name == "parts.c" && self.tree.has_single_queues() {
-                // Parts are compared with newer kernels.
-                continue;
-            }
-            let mut command = command;
+        for (at, &name) in kind.shim.iter().chain(&["host.c"]).enumerate() {
+            let mut command = match name {
+                "host.c" => compiler(),
+                _ => self.compiler_of_kernel(&kind, files.len() + at),
+            };
             // A function without a declaration would return an int.
             command.arg("-Werror=implicit-function-declaration");
             let file = self.into.join(name);
@@ -113,22 +201,8 @@ impl Build<'_> {
         self.link(&objects)
     }
 
-    /// The scheduler's files: bfq has three.
-    fn own_files(&self) -> Vec<PathBuf> {
-        let mut files = vec![self.file.to_owned()];
-        if self
-            .file
-            .file_name()
-            .is_some_and(|name| name == "bfq-iosched.c")
-        {
-            let beside = |name| self.file.with_file_name(name);
-            files.extend(["bfq-wf2q.c", "bfq-cgroup.c"].map(beside));
-        }
-        files
-    }
-
     /// The shim, the tree's headers, and an empty one for each other that a file names.
-    fn write_headers(&self, files: &[&PathBuf]) -> Result<(), Error> {
+    fn write_headers(&self, kind: &Kind, files: &[&PathBuf]) -> Result<(), Error> {
         for (name, text) in SHIM {
             // Another shim, to see that a wrong one is found.
             let text = match std::env::var_os("BLKSIM_SHIM") {
@@ -142,8 +216,7 @@ impl Build<'_> {
         }
         let headers = self.into.join("headers");
         let mut left: Vec<PathBuf> = files.iter().map(|&file| file.clone()).collect();
-        let of_tree = self.headers_of_tree();
-        for &name in &of_tree {
+        for name in kind.of_tree {
             let path = self.tree.dir.join("include").join(name);
             let text = fs::read_to_string(&path).map_err(Error::read(&path))?;
             write(&headers.join(name), &text)?;
@@ -165,7 +238,7 @@ impl Build<'_> {
                 if quoted {
                     left.push(path.with_file_name(name));
                     left.push(self.tree.dir.join("block").join(name));
-                } else if !of_tree.contains(&name) && !name.contains("..") {
+                } else if !kind.of_tree.contains(&name) && !name.contains("..") {
                     write(&headers.join(name.trim_start_matches('/')), "")?;
                 }
             }
@@ -173,16 +246,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Headers that are the tree's own.
-    fn headers_of_tree(&self) -> Vec<&'static str> {
-        let mut names = OF_TREE.to_vec();
-        if self.tree.has_single_queues() {
-            names.push("linux/elevator.h");
-        }
-        names
-    }
-
-    fn compiler_of_kernel(&self, number: usize) -> Command {
+    fn compiler_of_kernel(&self, kind: &Kind, number: usize) -> Command {
         let [major, minor, patch] = self.tree.version;
         let code = (major << 16) + (minor << 8) + patch.min(255);
         let mut command = compiler();
@@ -196,10 +260,10 @@ impl Build<'_> {
         command.arg(format!("-DHZ={}", self.hz));
         command.arg(format!("-DLINUX_VERSION_CODE={code}"));
         command.arg(format!("-DSHIM_FILE={number}"));
-        command.arg("-include").arg(self.into.join("block.h"));
+        command.arg("-include").arg(self.into.join(kind.header));
         command.arg("-I").arg(self.into.join("headers"));
         command.arg("-I").arg(self.into);
-        command.arg("-idirafter").arg(self.tree.dir.join("block"));
+        command.arg("-idirafter").arg(self.tree.dir.join(kind.dir));
         // elevator.c keeps a list of schedulers; the shim keeps the one that this library has.
         if number == 0 {
             command.arg("-Delv_register=shim_register");

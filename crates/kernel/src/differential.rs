@@ -6,12 +6,15 @@
 //! (`generate.rs`).
 
 mod dice;
+mod flush;
 mod generate;
 mod layer;
+mod multipath;
 mod part;
 mod rbtree;
 mod sbitmap;
 mod shrink;
+mod sides;
 mod streams;
 
 use crate::library::Library;
@@ -65,14 +68,28 @@ pub struct Outcome {
     pub difference: Option<Difference>,
 }
 
-/// lib/sbitmap.c of a library's tree beside blkmq's, on random commands.
-pub fn sbitmap(library: &Arc<Library>, seed: u64, operations: u64) -> Outcome {
-    part::compare::<sbitmap::Map>(library, seed, operations)
+/// A comparison of a part of the kernel on random commands of this seed, so many of them: C of one
+/// library beside blkmq's, or of two libraries beside each other.
+pub type OfPart = fn(&[Arc<Library>], u64, u64) -> Outcome;
+
+/// lib/sbitmap.c beside blkmq's.
+pub fn sbitmap(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcome {
+    part::compare::<sbitmap::Map>(libraries, seed, operations)
 }
 
-/// lib/rbtree.c of a library's tree beside blkmq's, on random commands.
-pub fn rbtree(library: &Arc<Library>, seed: u64, operations: u64) -> Outcome {
-    part::compare::<rbtree::Tree>(library, seed, operations)
+/// lib/rbtree.c beside blkmq's.
+pub fn rbtree(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcome {
+    part::compare::<rbtree::Tree>(libraries, seed, operations)
+}
+
+/// block/blk-flush.c beside blkmq's, or beside that of another tree.
+pub fn flush(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcome {
+    part::compare::<flush::Machines>(libraries, seed, operations)
+}
+
+/// drivers/md/dm-mpath.c with its selectors beside blkmq's, or beside those of another tree.
+pub fn multipath(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcome {
+    part::compare::<multipath::Targets>(libraries, seed, operations)
 }
 
 /// The first difference of two schedulers.

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code, reason = "calls into C")]
 
-use crate::call::{BITS_MAX, Call, Config, Found, PartCall, PartOp, TEXT};
+use crate::call::{Call, Config, Found, PartCall, PartOp, TEXT};
 use crate::compile::{Build, LIBRARY};
 use crate::tree::{Error, Tree};
 use std::alloc::{self, Layout};
@@ -417,7 +417,8 @@ impl Found {
     }
 }
 
-/// A part of the kernel alone: a map of bits with its waiters, or a tree of requests.
+/// A part of the kernel alone: a map of bits with its waiters, a tree of requests, or a multipath
+/// target.
 pub(crate) struct Part {
     library: Arc<Library>,
     arena: Arena,
@@ -427,13 +428,24 @@ pub(crate) struct Part {
 impl Part {
     /// A map of `arg[0]` bits, or with 0 a tree (part_open() in `shim/parts.c`).
     pub(crate) fn new(library: &Arc<Library>, cpus: u32, arg: [u32; 4]) -> Result<Part, String> {
-        let mut part = Part {
+        let mut part = Part::idle(library)?;
+        part.call(PartOp::Get, cpus, arg, &[])?;
+        Ok(part)
+    }
+
+    /// What the first line of a script says.
+    pub(crate) fn of_script(library: &Arc<Library>, line: &CStr) -> Result<Part, String> {
+        let mut part = Part::idle(library)?;
+        part.command(line)?;
+        Ok(part)
+    }
+
+    fn idle(library: &Arc<Library>) -> Result<Part, String> {
+        Ok(Part {
             library: Arc::clone(library),
             arena: Arena::new(1 << 20)?,
             text: vec![0; TEXT],
-        };
-        part.call(PartOp::Get, cpus, arg, &[])?;
-        Ok(part)
+        })
     }
 
     /// One call on this CPU; returns what it returns in C, and the whole state. An error is what
@@ -450,12 +462,25 @@ impl Part {
             cpu,
             arg,
             bit_count: bits.len() as c_uint,
-            bits: [0; BITS_MAX],
-            out: self.text.as_mut_ptr().cast(),
-            out_room: TEXT as c_uint,
-            out_used: 0,
+            ..PartCall::NONE
         };
         call.bits[..bits.len()].copy_from_slice(bits);
+        self.run(call)
+    }
+
+    /// A command of a script; returns what it prints.
+    pub(crate) fn command(&mut self, line: &CStr) -> Result<String, String> {
+        self.run(PartCall {
+            op: PartOp::Command as c_uint,
+            text: line.as_ptr(),
+            ..PartCall::NONE
+        })
+    }
+
+    /// The pointers of `call` are null or live.
+    fn run(&mut self, mut call: PartCall) -> Result<String, String> {
+        call.out = self.text.as_mut_ptr().cast();
+        call.out_room = TEXT as c_uint;
         let (bytes, address) = (self.arena.layout.size(), self.arena.address());
         // SAFETY: `call` has the layout of struct shim_part, and its text has room for `out_room`
         // bytes; the arena has that size and was zero before the first call.

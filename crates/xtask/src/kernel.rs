@@ -14,7 +14,15 @@ use crate::step::{self, Failure, Outcome, Result, Run};
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
 
 /// Schedulers, and parts of the kernel that they use.
-const COMPARED: [&str; 5] = ["mq-deadline", "kyber", "bfq", "sbitmap", "rbtree"];
+const COMPARED: [&str; 7] = [
+    "mq-deadline",
+    "kyber",
+    "bfq",
+    "sbitmap",
+    "rbtree",
+    "flush",
+    "multipath",
+];
 
 /// Those of them whose lines must be reached.
 const SCHEDULERS: [&str; 3] = ["mq-deadline", "kyber", "bfq"];

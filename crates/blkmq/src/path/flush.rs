@@ -3,6 +3,8 @@
 //! Two pending lists: one fills while the flush for the other is under way. Kernel:
 //! block/blk-flush.c (6.1.192, 6.12.117).
 
+pub(super) mod alone;
+
 use crate::call::{Call, Inserts, ThenRun};
 use crate::env::{Answer, Effect};
 use crate::list::QueueList;

@@ -5,7 +5,7 @@
 //! the effect of a command; that is a [`World`], one file for each kind of script.
 
 pub(crate) mod layer;
-mod multipath;
+pub(crate) mod multipath;
 pub(crate) mod policy;
 
 /// Line between commands and their output.

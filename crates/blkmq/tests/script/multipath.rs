@@ -20,25 +20,43 @@
 //! busy [DEVICE]...                    is the target, if these paths are?
 //! status                              as dmsetup status
 //! accounts                            what selectors count: "empty" or "in use"
+//! state                               flags, path and groups in use, the last uevent
+//! worker                              queue_mode bio (6.1): its worker maps the bios that are held
+//! table TABLE                         as dmsetup table prints another one, or why it is refused
 //! wait 2ms                            the clock; otherwise it does not advance
 //! ```
 
-use blkmq::dm::multipath::{InitResult, Message, Multipath};
-use blkmq::dm::table::Table;
+use blkmq::dm::multipath::{Answer, Ask, Flag, InitResult, Message, Multipath, Uevent};
+use blkmq::dm::table::{QueueMode, Table, bare_name};
 use blkmq::dm::{Ending, Incoming, Mapped, Mapping, PathId};
-use blkmq::request::{CpuId, Status};
-use blkmq::rules::DeviceMapper;
+use blkmq::request::{BioId, CpuId, Status};
+use blkmq::rules::{BioMap, DeviceMapper};
 use blkmq::time::{Duration, SimTime};
+use std::collections::VecDeque;
 
 use super::World;
 
 /// The target of a script.
 pub(crate) struct Target {
     table: Table,
+    rules: DeviceMapper,
+    cpus: usize,
     of: Multipath,
     now: SimTime,
-    /// Requests with clones, oldest first, and when those were issued.
-    in_flight: Vec<(Mapped, SimTime)>,
+    /// What has a clone, oldest first.
+    in_flight: Vec<InFlight>,
+    /// Bytes of each bio, of a bio-based target.
+    bios: Vec<u32>,
+    /// Until it is shown.
+    uevent: Option<Uevent>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    mapped: Mapped,
+    /// When the clone was issued.
+    since: SimTime,
+    bio: Option<BioId>,
 }
 
 /// Words and numbers that scripts have for a status.
@@ -55,6 +73,15 @@ const STATUSES: [(&str, Status); 12] = [
     ("medium", Status::Medium),
     ("protection", Status::Protection),
     ("nospc", Status::NoSpace),
+];
+
+const FLAGS: [(&str, Flag); 6] = [
+    ("queue_io", Flag::QueueIo),
+    ("queue_if_no_path", Flag::QueueIfNoPath),
+    ("saved", Flag::SavedQueueIfNoPath),
+    ("disabled", Flag::InitDisabled),
+    ("required", Flag::InitRequired),
+    ("delay_retry", Flag::InitDelayRetry),
 ];
 
 const RESULTS: [(&str, InitResult); 8] = [
@@ -123,6 +150,12 @@ impl World for Target {
                 let empty = self.of.accounts_are_empty();
                 vec![if empty { "empty" } else { "in use" }.to_owned()]
             }
+            "state" => self.state(),
+            "worker" => self.worker(),
+            "table" => vec![match Table::parse(rest, &self.rules, self.cpus) {
+                Ok(table) => table.to_string(),
+                Err(reason) => reason,
+            }],
             "wait" => {
                 self.now = self.now + span(rest)?;
                 Vec::new()
@@ -159,13 +192,20 @@ impl Target {
             rest = rest[name.len() + 1 + value.len()..].trim();
         }
         let table = Table::parse(rest, &rules, cpus as usize)?;
+        if table.queue_mode == QueueMode::Bio && rules.bio_map != BioMap::UnderLock {
+            return Err("scripts have bios of 6.1 and later".to_owned());
+        }
         let node = |cpu: u64| (cpu * nodes / cpus) as u16;
         let nodes: Vec<u16> = (0..cpus).map(node).collect();
         Ok(Box::new(Target {
             of: Multipath::new(&table, rules, &nodes, timeout),
             table,
+            rules,
+            cpus: cpus as usize,
             now: SimTime::ZERO,
             in_flight: Vec::new(),
+            bios: Vec::new(),
+            uevent: None,
         }))
     }
 
@@ -180,7 +220,7 @@ impl Target {
                 _ => return Err(format!("unknown property {word:?} of a request")),
             }
         }
-        let io = Incoming {
+        let mut io = Incoming {
             bytes: u32::try_from(bytes).map_err(|_| format!("{bytes} bytes are too many"))?,
             cpu: CpuId(cpu as u16),
             now: self.now,
@@ -188,13 +228,13 @@ impl Target {
         };
         let mut answers = Vec::new();
         for _ in 0..times {
+            if self.table.queue_mode == QueueMode::Bio {
+                io.bio = Some(BioId(self.bios.len() as u32));
+                self.bios.push(io.bytes);
+            }
             let mapping = self.of.map(io);
             answers.push(match (mapping, fate) {
-                (Mapping::To(mapped), "") => {
-                    self.of.start(mapped);
-                    self.in_flight.push((mapped, self.now));
-                    self.device(mapped.path)
-                }
+                (Mapping::To(mapped), "") => self.issue(mapped, io.bio),
                 (Mapping::To(mapped), "undone") => {
                     self.of.start(mapped);
                     self.of.undo(mapped, SimTime::ZERO, self.now);
@@ -211,6 +251,57 @@ impl Target {
         Ok(vec![in_a_row(&answers)])
     }
 
+    /// Returns the device.
+    fn issue(&mut self, mapped: Mapped, bio: Option<BioId>) -> String {
+        self.of.start(mapped);
+        self.in_flight.push(InFlight {
+            mapped,
+            since: self.now,
+            bio,
+        });
+        self.device(mapped.path)
+    }
+
+    /// process_queued_bios(): what becomes of each bio that is not held again.
+    fn worker(&mut self) -> Vec<String> {
+        let mut list = VecDeque::new();
+        self.of.take_held(&mut list);
+        let mut answers = Vec::new();
+        for bio in list {
+            let mapping = self.of.map(Incoming {
+                bytes: self.bios[bio.0 as usize],
+                cpu: CpuId(0),
+                now: self.now,
+                bio: Some(bio),
+            });
+            answers.extend(match mapping {
+                Mapping::To(mapped) => Some(self.issue(mapped, Some(bio))),
+                Mapping::Held => None,
+                mapping => Some(self.show(mapping)),
+            });
+        }
+        Vec::from_iter((!answers.is_empty()).then(|| in_a_row(&answers)))
+    }
+
+    /// multipath_end_io_bio() of 6.1, whose steps are in path/bio_end.rs.
+    fn end_bio(&mut self, of: InFlight, bio: BioId, status: Status) -> String {
+        let answer = if self.of.is_path_error(status) {
+            self.of.fail(of.mapped.path);
+            if self.of.valid_paths() > 0 || self.of.queues_if_no_path() {
+                self.of.hold(bio);
+                "held".to_owned()
+            } else if self.of.must_defer() {
+                "requeue".to_owned()
+            } else {
+                ended(Status::IoError)
+            }
+        } else {
+            ended(status)
+        };
+        self.of.account_end(of.mapped, of.since, self.now);
+        answer
+    }
+
     fn end(&mut self, text: &str) -> Result<Vec<String>, String> {
         let mut words = text.split_whitespace();
         let path = self.path(words.next().unwrap_or_default())?;
@@ -223,14 +314,17 @@ impl Target {
         }
         let mut answers = Vec::new();
         for _ in 0..times {
-            let at = self.in_flight.iter().position(|(of, _)| of.path == path);
+            let mut in_flight = self.in_flight.iter();
+            let at = in_flight.position(|of| of.mapped.path == path);
             let at = at.ok_or(format!("nothing is in flight on {}", self.device(path)))?;
-            let (mapped, started) = self.in_flight.remove(at);
-            answers.push(match self.of.end(mapped, status, started, self.now) {
-                Ending::Done(Status::Ok) => "done".to_owned(),
-                Ending::Done(status) => format!("done {}", word_of(status)),
-                Ending::Requeue => "requeue".to_owned(),
-                Ending::DelayRequeue => "delay".to_owned(),
+            let of = self.in_flight.remove(at);
+            answers.push(match of.bio {
+                Some(bio) => self.end_bio(of, bio, status),
+                None => match self.of.end(of.mapped, status, of.since, self.now) {
+                    Ending::Done(status) => ended(status),
+                    Ending::Requeue => "requeue".to_owned(),
+                    Ending::DelayRequeue => "delay".to_owned(),
+                },
             });
         }
         Ok(vec![in_a_row(&answers)])
@@ -263,11 +357,57 @@ impl Target {
         };
         add(todo.run_queue, "run queue");
         add(todo.kick_list, "kick list");
+        add(todo.call_worker, "call worker");
         add(todo.cancel_timer, "no timer");
         add(todo.wake, "wake");
         if let Some(secs) = todo.arm_timer {
             lines.push(format!("timer in {secs}s"));
         }
+        self.uevent = todo.uevent.or(self.uevent);
+    }
+
+    fn state(&mut self) -> Vec<String> {
+        let io = Incoming {
+            bytes: 0,
+            cpu: CpuId(0),
+            now: self.now,
+            bio: None,
+        };
+        let mut flags = "flags:".to_owned();
+        for (name, flag) in FLAGS {
+            if self.of.answer(Ask::Flag(flag), io) == Answer::Is(true) {
+                flags = flags + " " + name;
+            }
+        }
+        let current = match self.of.answer(Ask::CurrentPath, io) {
+            Answer::Path(Some(path)) => self.device(path),
+            _ => "-".to_owned(),
+        };
+        let [of, next] = [Ask::CurrentGroup, Ask::NextGroup].map(|ask| {
+            let group = match self.of.answer(ask, io) {
+                Answer::Group(group) => group,
+                _ => None,
+            };
+            group.map_or(0, |group| group.0 + 1)
+        });
+        let valid = self.of.valid_paths();
+        let activates = if self.of.is_activating() {
+            ", activating"
+        } else {
+            ""
+        };
+        let mut lines = vec![
+            flags,
+            format!("current: {current} of {of}, next {next}, valid {valid}{activates}"),
+        ];
+        lines.extend(self.uevent.take().map(|uevent| {
+            let (what, path) = match uevent {
+                Uevent::PathFailed(path) => ("failed", path),
+                Uevent::PathReinstated(path) => ("reinstated", path),
+            };
+            format!("uevent: {what} {}", bare_name(&self.device(path)))
+        }));
+        lines
     }
 
     fn show(&self, mapping: Mapping) -> String {
@@ -299,6 +439,13 @@ fn in_a_row(answers: &[String]) -> String {
         count => format!("{} x{count}", run[0]),
     });
     runs.collect::<Vec<_>>().join(", ")
+}
+
+fn ended(status: Status) -> String {
+    match status {
+        Status::Ok => "done".to_owned(),
+        status => format!("done {}", word_of(status)),
+    }
 }
 
 fn named<T: Copy>(names: &[(&str, T)], name: &str) -> Result<T, String> {

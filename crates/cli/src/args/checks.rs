@@ -138,7 +138,7 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = DIFFERENTIAL_CODES)]
 pub(crate) struct DifferentialArgs {
-    /// mq-deadline or another scheduler of the tree, a C file, sbitmap or rbtree
+    /// mq-deadline or another scheduler of the tree, a C file, sbitmap, rbtree, flush or multipath
     pub(crate) scheduler: String,
     /// The kernel tree: a directory with Makefile, block, include and lib
     #[arg(long, value_name = "DIR")]

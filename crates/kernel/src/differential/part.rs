@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 /// Both forms of a part. A command that makes no sense in their state is refused.
 pub(super) trait Twins: Sized {
-    /// Idle, as the first line of a script says; none if the line is wrong.
-    fn begin(library: &Arc<Library>, line: &str) -> Option<Self>;
+    /// Idle, as the first line of a script says; none if the line is wrong. With one library C is
+    /// compared with blkmq, with two of them the C of one with that of the other.
+    fn begin(libraries: &[Arc<Library>], line: &str) -> Option<Self>;
 
-    /// What blkmq and C return, and their whole states; none: refused.
+    /// What both sides return, and their whole states; none: refused.
     fn command(&mut self, line: &str) -> Option<[String; 2]>;
 
     /// The first line of a random script.
@@ -23,6 +24,11 @@ pub(super) trait Twins: Sized {
 
     /// A random command.
     fn random(&self, dice: &mut Dice) -> String;
+
+    /// A script that shows a difference at its last command.
+    fn written(_libraries: &[Arc<Library>], script: &[String]) -> String {
+        script.join("\n")
+    }
 }
 
 /// A part in C. An error of C ends the program's run.
@@ -35,13 +41,13 @@ pub(super) fn opened(library: &Arc<Library>, cpus: u32, arg: [u32; 4]) -> Part {
 const SCRIPT: usize = 400;
 
 /// Compares a part on so many random commands.
-pub(super) fn compare<T: Twins>(library: &Arc<Library>, seed: u64, operations: u64) -> Outcome {
+pub(super) fn compare<T: Twins>(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcome {
     let mut dice = Dice(seed);
     let mut done = 0;
     let mut difference = None;
     while done < operations && difference.is_none() {
         let mut script = vec![T::first(&mut dice)];
-        let mut twins = T::begin(library, &script[0]).expect("its own first line");
+        let mut twins = T::begin(libraries, &script[0]).expect("its own first line");
         for _ in 0..SCRIPT {
             let line = twins.random(&mut dice);
             let Some([ours, theirs]) = twins.command(&line) else {
@@ -50,7 +56,7 @@ pub(super) fn compare<T: Twins>(library: &Arc<Library>, seed: u64, operations: u
             done += 1;
             script.push(line);
             if ours != theirs {
-                difference = Some(shortest::<T>(library, script));
+                difference = Some(shortest::<T>(libraries, script));
                 break;
             }
         }
@@ -62,22 +68,22 @@ pub(super) fn compare<T: Twins>(library: &Arc<Library>, seed: u64, operations: u
     }
 }
 
-fn shortest<T: Twins>(library: &Arc<Library>, script: Vec<String>) -> Difference {
-    let differs = |script: &[String]| first_difference::<T>(library, script).is_some();
+fn shortest<T: Twins>(libraries: &[Arc<Library>], script: Vec<String>) -> Difference {
+    let differs = |script: &[String]| first_difference::<T>(libraries, script).is_some();
     let mut script = shrink::shrink(script, differs);
-    let (at, printed) = first_difference::<T>(library, &script).expect("it differs");
+    let (at, printed) = first_difference::<T>(libraries, &script).expect("it differs");
     script.truncate(at + 1);
     Difference {
-        script: script.join("\n"),
+        script: T::written(libraries, &script),
         printed: printed.map(|text| text.lines().map(str::to_owned).collect()),
     }
 }
 
 fn first_difference<T: Twins>(
-    library: &Arc<Library>,
+    libraries: &[Arc<Library>],
     script: &[String],
 ) -> Option<(usize, [String; 2])> {
-    let mut twins = T::begin(library, &script[0])?;
+    let mut twins = T::begin(libraries, &script[0])?;
     for (at, line) in script.iter().enumerate().skip(1) {
         let printed = twins.command(line)?;
         if printed[0] != printed[1] {

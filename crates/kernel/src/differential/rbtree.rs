@@ -71,12 +71,12 @@ impl Tree {
 }
 
 impl Twins for Tree {
-    fn begin(library: &Arc<Library>, line: &str) -> Option<Tree> {
+    fn begin(libraries: &[Arc<Library>], line: &str) -> Option<Tree> {
         (line == "tree").then_some(())?;
         Some(Tree {
             pool: RequestPool::new(REQUESTS as usize, 0),
             ours: SortTree::new(),
-            theirs: opened(library, 1, [0; 4]),
+            theirs: opened(&libraries[0], 1, [0; 4]),
             queued: [false; REQUESTS as usize],
         })
     }

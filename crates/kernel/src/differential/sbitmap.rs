@@ -236,14 +236,14 @@ impl Map {
 }
 
 impl Twins for Map {
-    fn begin(library: &Arc<Library>, line: &str) -> Option<Map> {
+    fn begin(libraries: &[Arc<Library>], line: &str) -> Option<Map> {
         let ("map", n) = numbers(line)? else {
             return None;
         };
         let &[depth, round_robin, min_shallow, seed] = n.as_slice() else {
             return None;
         };
-        let rules = *library.tree.rules();
+        let rules = *libraries[0].tree.rules();
         let mut random = seed;
         let hint = || {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -257,7 +257,7 @@ impl Twins for Map {
         let arg = [depth, round_robin, min_shallow, seed];
         Some(Map {
             ours: MapAlone::new(map, rules, WAITERS as u16),
-            theirs: opened(library, CPUS, arg),
+            theirs: opened(&libraries[0], CPUS, arg),
             taken: BTreeMap::new(),
             waits: BTreeMap::new(),
             depth_at_first: depth,

@@ -21,6 +21,10 @@ impl fmt::Display for Counted<'_> {
 impl Table {
     /// Features with their number, as a table and multipath.conf have them.
     pub fn features(&self) -> String {
+        self.features_with(self.retain_attached_hw_handler)
+    }
+
+    fn features_with(&self, retains: bool) -> String {
         let mut words = Vec::new();
         let mut add = |wanted: bool, all: &[&str]| {
             if wanted {
@@ -35,7 +39,6 @@ impl Table {
         add(self.pg_init_retries > 0, &["pg_init_retries", &retries]);
         let delays = self.pg_init_delay_msecs != PG_INIT_DELAY_MSECS;
         add(delays, &["pg_init_delay_msecs", &delay]);
-        let retains = self.retain_attached_hw_handler;
         add(retains, &["retain_attached_hw_handler"]);
         add(self.queue_mode == QueueMode::Bio, &["queue_mode", "bio"]);
         Counted(&words).to_string()
@@ -64,9 +67,11 @@ impl GroupTable {
     /// Arguments of each path.
     fn arguments(&self, path: &PathTable) -> Vec<String> {
         match self.selector {
-            SelectorKind::RoundRobin
-            | SelectorKind::QueueLength
-            | SelectorKind::HistoricalServiceTime => vec![path.repeat_count.to_string()],
+            SelectorKind::RoundRobin | SelectorKind::QueueLength => {
+                vec![path.repeat_count.to_string()]
+            }
+            // hst_status() says 0, whatever the count is.
+            SelectorKind::HistoricalServiceTime => vec!["0".to_owned()],
             SelectorKind::ServiceTime => vec![
                 path.repeat_count.to_string(),
                 path.relative_throughput.to_string(),
@@ -93,7 +98,9 @@ fn mask(cpus: &[usize]) -> String {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.first_group.map_or(0, |group| group + 1);
-        let (features, handler) = (self.features(), self.hw_handler_words());
+        // alloc_multipath_stage2(): a bio-based target has the feature in any case.
+        let retains = self.retain_attached_hw_handler || self.queue_mode == QueueMode::Bio;
+        let (features, handler) = (self.features_with(retains), self.hw_handler_words());
         write!(f, "{features} {handler} {} {first}", self.groups.len())?;
         self.groups
             .iter()
