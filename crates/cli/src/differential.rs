@@ -100,11 +100,19 @@ fn compare_part(
         let what = "is compared with the model only";
         return Err(Error::usage(name, what));
     }
+    // As many ticks a second as the model's parts have.
+    let of_part = DifferentialArgs {
+        scheduler: name.to_owned(),
+        linux: args.linux.clone(),
+        against: None,
+        hz: 250,
+        ..*args
+    };
     let library = |dir: &PathBuf| match file {
-        Some(file) => library(args, dir, |tree| Ok(tree.dir.join(file))),
+        Some(file) => library(&of_part, dir, |tree| Ok(tree.dir.join(file))),
         None => {
             let scheduler = SchedulerKind::default_for(true).name();
-            library(args, dir, |tree| file_of(tree, scheduler))
+            library(&of_part, dir, |tree| file_of(tree, scheduler))
         }
     };
     let trees = [Some(&args.linux), args.against.as_ref()];

@@ -254,7 +254,8 @@ impl Twins for Machines {
             }
             8..=10 => "requeue".to_owned(),
             11 => format!("wait {}", 1 + dice.below(2000)),
-            12 => "wait 1".to_owned(),
+            // FLUSH_PENDING_TIMEOUT is 1250 ticks.
+            12 => format!("wait {}", dice.one(&[1, 1249, 1250])),
             _ if self.issued.is_empty() => "requeue".to_owned(),
             _ => {
                 let error = if dice.one_in(12) { " ioerr" } else { "" };
