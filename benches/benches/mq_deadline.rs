@@ -21,6 +21,7 @@ const LIMITS: QueueLimits = QueueLimits {
     max_discard_segments: 1,
     write_cache: false,
     fua: false,
+    ..QueueLimits::PLAIN
 };
 
 /// A scheduler that always holds the same number of requests.

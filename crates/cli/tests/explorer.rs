@@ -53,7 +53,7 @@ fn explored(config: &Config) -> Report {
 /// The scheduler of a file, for the explorer.
 fn own(tree: &Path, file: &Path) -> Custom {
     let tree = Tree::open(tree).expect("a kernel tree");
-    let library = Library::build(&tree, file, HZ, &[]).expect("it compiles");
+    let library = Library::build(&tree, file, HZ, false).expect("it compiles");
     Custom::new(Policy::new(&library).expect("it takes a queue"))
 }
 

@@ -404,8 +404,8 @@ pub trait Scheduler: Any + Debug {
         self.limit_depth(wanted)
     }
 
-    /// queue/nr_requests changes (depth_updated, which kernels before 6.18 call while q->nr_requests
-    /// is still the old one). Default: nothing.
+    /// queue/nr_requests changes (depth_updated, which kernels before 6.18 call while
+    /// q->nr_requests is still the old one). Default: nothing.
     fn depth_updated(&mut self, _old: u32, _new: u32) {}
 
     /// Writes `text` to the attribute `name` while requests may be queued, as a write to sysfs
