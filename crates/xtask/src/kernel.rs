@@ -148,7 +148,7 @@ fn compared(blksim: &Path, what: &str, kernel: &str, operations: u64) -> Run {
 }
 
 /// Wrong shims: file, text, replacement.
-const MUTANTS: [(&str, &str, &str); 8] = [
+const MUTANTS: [(&str, &str, &str); 10] = [
     // list_add_tail() adds at the head.
     (
         "linux.h",
@@ -199,6 +199,18 @@ const MUTANTS: [(&str, &str, &str); 8] = [
         "(p) && ((n) = (p)->member.next, 1);",
         "(p) && ((n) = (p)->member.next) != NULL;",
     ),
+    // The newest request of a path ends, not the oldest.
+    (
+        "dm.c",
+        "list_add_tail(&io->list, &at->in_flight);",
+        "list_add(&io->list, &at->in_flight);",
+    ),
+    // Nobody is asked to issue a flush.
+    (
+        "flush.c",
+        "{ at->kicked = true; }",
+        "{ at->kicked = false; }",
+    ),
 ];
 
 fn mutants(blksim: &Path) -> Result {
@@ -217,7 +229,12 @@ fn mutants(blksim: &Path) -> Result {
         }
         let wrong = right.replace(text, instead);
         fs::write(&path, wrong).map_err(|error| failed(&path, &error))?;
-        let run = compared(blksim, COMPARED[0], KERNELS[1], 100_000);
+        let what = match file {
+            "dm.c" => "multipath",
+            "flush.c" => "flush",
+            _ => COMPARED[0],
+        };
+        let run = compared(blksim, what, KERNELS[1], 100_000);
         let printed = run.env("BLKSIM_SHIM", &copy).printed()?;
         let (first, _) = printed.stdout.split_once('\n').unwrap_or_default();
         if printed.success || !first.ends_with("a difference") {
