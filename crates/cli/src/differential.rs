@@ -43,7 +43,7 @@ pub(crate) fn differential(args: &DifferentialArgs) -> Result<u8, Error> {
     let (comparison, libraries) = comparison(args)?;
     let names = comparison.sides.each_ref().map(|side| side.name.as_str());
     let code = report(args, &comparison.scheduler, names, |seed, operations| {
-        comparison.run(seed, operations, |_| ())
+        comparison.run(seed, operations)
     })?;
     let stem = Path::new(&args.scheduler).file_stem().unwrap_or_default();
     print_coverage(args, &libraries, &stem.to_string_lossy())?;
@@ -69,7 +69,7 @@ fn report(
         last = seed;
         seed += 1;
         let Some(difference) = &outcome.difference else {
-            let _ = write!(text, "{}", deviations(&outcome));
+            let _ = write!(text, "{}", ended(&outcome));
             break;
         };
         if shapes.insert(shape(difference)) {
@@ -155,6 +155,11 @@ fn failed(error: &kernel::Error) -> Error {
 fn comparison(args: &DifferentialArgs) -> Result<(Comparison, Vec<Arc<Library>>), Error> {
     let (library, side) = side(args, &args.linux)?;
     let scheduler = library.name.clone();
+    if SchedulerKind::by_name(&scheduler).is_none() {
+        let what =
+            format!("registers {scheduler}: there are no scripts for a scheduler of that name");
+        return Err(Error::usage(args.scheduler.as_str(), what));
+    }
     let mut libraries = vec![library];
     let sides = match &args.against {
         None => {
@@ -220,11 +225,12 @@ fn file_of(tree: &Tree, name: &str) -> Result<PathBuf, Error> {
     })
 }
 
-fn deviations(outcome: &Outcome) -> String {
-    match outcome.deviations {
-        0 => String::new(),
-        count => format!("{count} scripts ended at deviation D5 of docs/explanation/model.md\n"),
-    }
+/// Why scripts ended before their last command.
+fn ended(outcome: &Outcome) -> String {
+    let lines = outcome.ended.iter();
+    lines
+        .map(|(why, count)| format!("{count} scripts ended at {why}\n"))
+        .collect()
 }
 
 /// Words of the commands that show a difference, and what is printed otherwise.

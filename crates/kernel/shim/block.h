@@ -214,7 +214,6 @@ struct request_queue {
 	struct elevator_queue *elevator;
 	struct blk_mq_ctx *queue_ctx;
 	struct blk_mq_hw_ctx **hctxs;
-	struct blk_mq_hw_ctx *shim_hctx;
 	unsigned long queue_flags;
 	struct gendisk *disk;
 	struct queue_limits limits;
@@ -419,7 +418,7 @@ void shim_side(int side);
 struct bio *bio_split(struct bio *bio, int sectors, gfp_t gfp, struct bio_set *set);
 
 /* Tasks: one runs; the caller says which. */
-struct blk_plug { struct { struct request *head, *tail; } mq_list; struct request *shim_list; bool multiple_queues; };
+struct blk_plug { struct { struct request *head, *tail; } mq_list; bool multiple_queues; };
 struct io_context { atomic_long_t refcount; atomic_t active_ref; unsigned short ioprio; };
 struct io_cq { struct request_queue *q; struct io_context *ioc; struct list_head q_node; unsigned int flags; };
 struct task_struct {

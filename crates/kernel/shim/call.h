@@ -109,7 +109,7 @@ struct shim_config {
 	/* ctxs of each hctx. */
 	unsigned int nr_ctx[SHIM_HCTXS_MAX];
 	/* Sectors of each actuator: the first, and their number. */
-	unsigned int ranges;
+	unsigned long ranges;
 	struct { unsigned long first, sectors; } range[SHIM_RANGES_MAX];
 };
 

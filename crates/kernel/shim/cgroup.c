@@ -10,7 +10,6 @@
 #endif
 
 struct cgroup_subsys io_cgrp_subsys;
-bool shim_default_hierarchy = true;
 static struct blkcg_policy *shim_policy;
 
 struct shim_group { struct cgroup cgroup; struct blkcg blkcg; struct blkcg_gq blkg; char path[128]; };

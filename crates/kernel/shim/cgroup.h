@@ -12,11 +12,10 @@ struct cgroup { int level; };
 struct cgroup_subsys { int unused; };
 struct cgroup_subsys_state { u64 serial_nr; struct cgroup *cgroup; struct cgroup_subsys_state *parent; };
 extern struct cgroup_subsys io_cgrp_subsys;
-extern bool shim_default_hierarchy;
 #ifdef SHIM_SQ
 #define cgroup_subsys_on_dfl(subsystem) false
 #else
-#define cgroup_subsys_on_dfl(subsystem) shim_default_hierarchy
+#define cgroup_subsys_on_dfl(subsystem) true
 #endif
 #define CGROUP_WEIGHT_DFL 100
 #define CGROUP_WEIGHT_MIN 1

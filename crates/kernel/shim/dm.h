@@ -172,11 +172,6 @@ void __bio_add_page(struct bio *bio, struct page *page, unsigned int bytes, unsi
 int submit_bio_wait(struct bio *bio);
 void bio_put(struct bio *bio);
 #define wait_event_lock_irq(wait, condition, lock) BUG_ON(!(condition))
-#ifndef kzalloc_obj
-#define kmalloc_obj(x) ((typeof(x) *)kmalloc(sizeof(x), GFP_KERNEL))
-#define kzalloc_obj(x) ((typeof(x) *)kzalloc(sizeof(x), GFP_KERNEL))
-#define kzalloc_objs(x, count) ((typeof(x) *)kzalloc(sizeof(x) * (count), GFP_KERNEL))
-#endif
 
 /* Device handlers of SCSI: the test says how an activation ends. */
 enum {

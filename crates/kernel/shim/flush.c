@@ -41,10 +41,7 @@ static void say_request(struct request *rq)
 }
 
 void shim_lock_taken(const char *file, int line, const char *name) { }
-struct blk_mq_hw_ctx *blk_mq_map_queue(struct request_queue *q, blk_opf_t opf, struct blk_mq_ctx *ctx)
-{
-	return &at->hctx;
-}
+struct blk_mq_hw_ctx *shim_map_queue(void) { return &at->hctx; }
 void blk_rq_init(struct request_queue *q, struct request *rq)
 {
 	memset(rq, 0, sizeof(*rq));
@@ -235,7 +232,7 @@ struct shim_parts *shim_open_part(const struct shim_part *call)
 	unsigned int write_cache, fua, schedules;
 
 	if (sscanf(call->text, "flush %u %u %u", &write_cache, &fua, &schedules) != 3)
-		return NULL;
+		shim_bug("flush", 0, "expected: flush WRITE_CACHE FUA SCHEDULER");
 	s->q.elevator = schedules ? s : NULL;
 	s->q.limits.features = (write_cache ? BLK_FEAT_WRITE_CACHE : 0) | (fua ? BLK_FEAT_FUA : 0);
 	s->q.queue_flags = (write_cache ? BIT(QUEUE_FLAG_WC) : 0) | (fua ? BIT(QUEUE_FLAG_FUA) : 0);

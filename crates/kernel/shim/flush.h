@@ -102,7 +102,9 @@ struct request {
 #define part_stat_inc(part, field) do { } while (0)
 #define part_stat_add(part, field, n) do { } while (0)
 #define blk_mq_sched_restart(hctx) do { } while (0)
-struct blk_mq_hw_ctx *blk_mq_map_queue(struct request_queue *q, blk_opf_t opf, struct blk_mq_ctx *ctx);
+/* Without the queue since 6.14. */
+#define blk_mq_map_queue(...) shim_map_queue()
+struct blk_mq_hw_ctx *shim_map_queue(void);
 void blk_rq_init(struct request_queue *q, struct request *rq);
 void blk_mq_end_request(struct request *rq, blk_status_t error);
 void blk_mq_put_driver_tag(struct request *rq);

@@ -187,15 +187,17 @@ static void fault(int signal, siginfo_t *info, void *context)
 		siglongjmp(way->back, 1);
 	}
 	/* The place in the library comes last; Rust makes a line of a file of it. */
-	Dl_info code = { 0 };
+	Dl_info code = { 0 }, own = { 0 };
 	unsigned long at = 0;
 #ifdef __x86_64__
 	at = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 #elif defined(__aarch64__)
 	at = ((ucontext_t *)context)->uc_mcontext.pc;
 #endif
-	if (dladdr((void *)at, &code))
+	if (dladdr((void *)at, &code) && dladdr((void *)fault, &own) && code.dli_fbase == own.dli_fbase)
 		at -= (unsigned long)code.dli_fbase;
+	else
+		at = 0;
 	snprintf(way->text, sizeof(way->text), "access to address %#lx, where nothing is @%lx",
 		 (unsigned long)info->si_addr, at);
 	siglongjmp(way->back, 1);
@@ -252,6 +254,9 @@ static void catch_faults(void)
 	}
 }
 
+/* The call that may sleep and is under way (below). */
+static __thread struct shim_task *running;
+
 /* The way back from a handler. */
 static const char *failed(void)
 {
@@ -263,6 +268,7 @@ static const char *failed(void)
 		sigaddset(&set, signals[i]);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	inside = 0;
+	running = NULL;
 	return way->text;
 }
 
@@ -306,7 +312,10 @@ const char *shim_create(void *memory, size_t bytes, struct shim_config *config)
 /* Room at the end of the arena, zero, whose pages are taken when they are written to. */
 void *shim_slots(size_t bytes)
 {
-	arena->bytes -= (bytes + 63) & ~63ul;
+	bytes = (bytes + 63) & ~63ul;
+	if (arena->used + bytes > arena->bytes)
+		shim_bug("shim", 0, "no room for requests, bios and tasks");
+	arena->bytes -= bytes;
 	return (char *)arena + arena->bytes;
 }
 
@@ -416,7 +425,6 @@ struct shim_task {
 	bool ended;
 	char stack[16 << 10];
 };
-static __thread struct shim_task *running;
 
 static void run_task(void)
 {
@@ -521,6 +529,8 @@ void seq_printf(struct seq_file *m, const char *format, ...)
 	if (m->used < m->room)
 		m->used += vsnprintf(m->text + m->used, m->room - m->used, format, arguments);
 	va_end(arguments);
+	if (m->used >= m->room)
+		shim_bug("seq_file", 0, "a file longer than there is room for");
 }
 void seq_puts(struct seq_file *m, const char *text) { seq_printf(m, "%s", text); }
 void seq_putc(struct seq_file *m, char c) { seq_printf(m, "%c", c); }

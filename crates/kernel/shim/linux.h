@@ -272,8 +272,10 @@ void shim_free(const void *p);
 #define kmalloc_array_node(n, size, gfp, node) kmalloc((n) * (size), gfp)
 #define kmalloc_array(n, size, gfp) kmalloc((n) * (size), gfp)
 #define kcalloc(n, size, gfp) kzalloc((n) * (size), gfp)
-#define kzalloc_obj(of, gfp) kzalloc(sizeof(of), gfp)
-#define kmalloc_objs(of, n, gfp) kmalloc((n) * sizeof(of), gfp)
+#define kmalloc_obj(of, ...) ((typeof(of) *)kmalloc(sizeof(of), GFP_KERNEL))
+#define kzalloc_obj(of, ...) ((typeof(of) *)kzalloc(sizeof(of), GFP_KERNEL))
+#define kmalloc_objs(of, n, ...) ((typeof(of) *)kmalloc((n) * sizeof(of), GFP_KERNEL))
+#define kzalloc_objs(of, n, ...) ((typeof(of) *)kzalloc((n) * sizeof(of), GFP_KERNEL))
 #define kvzalloc_node(n, gfp, node) kzalloc(n, gfp)
 #define kvfree(p) shim_free(p)
 #define kfree(p) shim_free(p)
@@ -287,7 +289,7 @@ void shim_free_numbered(void *p);
 #define kmem_cache_free(c, p) shim_free_numbered(p)
 #define NUMA_NO_NODE (-1)
 
-/* Locks: nobody else runs, so a lock is a flag; a second acquisition or a lost one is a bug of the file. */
+/* Locks: no other CPU runs, so a lock is a flag; a second acquisition or a lost one is a bug of the file. */
 typedef struct shim_lock { int held; const char *name; } spinlock_t, raw_spinlock_t;
 struct mutex { int held; const char *name; };
 struct lock_class_key { int unused; };
@@ -623,7 +625,7 @@ void seq_putc(struct seq_file *m, char c);
 void *seq_list_start(struct list_head *head, loff_t pos);
 void *seq_list_next(void *v, struct list_head *head, loff_t *pos);
 
-/* Wait queues: nobody sleeps here; who is woken is the caller's to see. */
+/* Wait queues: no task sleeps here; the caller sees which entries are woken. */
 struct wait_queue_entry;
 typedef struct wait_queue_entry wait_queue_entry_t;
 typedef int (*wait_queue_func_t)(wait_queue_entry_t *, unsigned int mode, int flags, void *key);

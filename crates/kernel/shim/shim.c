@@ -2,7 +2,7 @@
 /*
  * A queue of one scheduler: what the block layer does around the scheduler's calls, and the calls.
  *
- * All state of a queue is in its arena, so that a copy of the arena is a copy of the queue. Not here: what
+ * All state of a queue is in its arena. Not here: what
  * libc does (host.c).
  */
 #include "call.h"
@@ -162,6 +162,8 @@ bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq, 
 void blk_mq_run_hw_queues(struct request_queue *q, bool async) { shim_this->run = 1; }
 void blk_mq_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async)
 {
+	if (!shim_this->run_hctx)
+		shim_bug("shim", 0, "a run of a queue in a call that must not ask for one");
 	BUG_ON(shim_this->run_count == SHIM_RUNS_MAX);
 	shim_this->run_hctx[shim_this->run_count++] = hctx->queue_num;
 }
@@ -194,7 +196,7 @@ void shim_absorbed(struct request *rq)
 {
 	struct shim_call *c = shim_this;
 
-	BUG_ON(c->gone_count == SHIM_GONE_MAX);
+	BUG_ON(!c->gone || c->gone_count == SHIM_GONE_MAX);
 	c->gone[c->gone_count++] = (struct shim_gone){ rq->shim_id, shim_into->shim_id };
 	shim_traced();
 }
@@ -205,7 +207,7 @@ void shim_set_nomerge(struct request_queue *q, struct request *rq)
 	rq->cmd_flags |= REQ_NOMERGE;
 	if (rq == q->last_merge)
 		q->last_merge = NULL;
-	BUG_ON(c->nomerge_count == SHIM_GONE_MAX);
+	BUG_ON(!c->nomerge || c->nomerge_count == SHIM_GONE_MAX);
 	c->nomerge[c->nomerge_count++] = rq->shim_id;
 }
 void shim_side(int side)
@@ -733,7 +735,7 @@ static void shim_attribute(struct shim_queue *s, struct shim_call *c, bool store
 	} else if (c->found) {
 		c->result = sysfs_emit(c->out, "%u\n", s->q.async_depth);
 	}
-	c->out_used = store ? 0 : c->result;
+	c->out_used = store ? 0 : max((int)c->result, 0);
 }
 
 static void shim_attributes(struct shim_queue *s, struct shim_call *c)

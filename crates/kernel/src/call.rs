@@ -264,10 +264,13 @@ pub(crate) struct Config {
     pub(crate) bytes: c_ulong,
     /// ctxs of each hctx.
     pub(crate) nr_ctx: [c_uint; HCTXS_MAX],
-    pub(crate) ranges: c_uint,
+    pub(crate) ranges: c_ulong,
     /// Of each actuator: the first sector, and their number.
     pub(crate) range: [[c_ulong; 2]; RANGES_MAX],
 }
+
+/// A queue has a copy, which is part of its state: without padding, whose bytes are random.
+const _: () = assert!(size_of::<Config>() == 4 * (8 + HCTXS_MAX) + 8 * (2 + 2 * RANGES_MAX));
 
 /// struct shim_limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -148,6 +148,9 @@ impl Build<'_> {
                     release: self.tree.release(),
                 });
             }
+            if kind.called.is_empty() {
+                return Err(Error::TooOld(self.file.to_owned()));
+            }
             kind = kind.of_single_queues();
         }
         let mut own = vec![self.file.to_owned()];

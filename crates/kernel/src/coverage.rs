@@ -20,7 +20,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// The share of lines that were reached.
-    pub fn share(&self) -> f64 {
+    fn share(&self) -> f64 {
         let missed: usize = self.missed.iter().map(|(_, lines)| lines.len()).sum();
         1.0 - missed as f64 / self.lines.max(1) as f64
     }
@@ -60,6 +60,10 @@ impl Library {
             .args(notes)
             .current_dir(self.dir());
         let output = command.output().map_err(Error::read(Path::new("gcov")))?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr);
+            return Err(Error::Gcov(text.lines().take(5).collect()));
+        }
         let text = String::from_utf8_lossy(&output.stdout);
         let mut files = of_gcov(&text);
         files.retain(|of| of.file.starts_with(&self.tree.dir) || of.file == self.file);

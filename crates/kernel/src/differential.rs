@@ -26,6 +26,7 @@ use blkmq::elevator::{Fault, RequestPath, SchedulerKind, SchedulerSettings, Valu
 use blkmq::rules::Rules;
 use generate::Generator;
 use layer::LayerCommands;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use streams::TaskCommands;
@@ -58,12 +59,13 @@ pub struct Comparison {
 const REMARK: &str = "    starved=0";
 
 /// What was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// Commands that both sides carried out.
     pub operations: u64,
-    /// Scripts that ended at a deviation of blkmq that is known.
-    pub deviations: u64,
+    /// How many scripts ended before their last command, by the reason: a known deviation of
+    /// blkmq, or an error of both.
+    pub ended: BTreeMap<String, u64>,
     /// The first difference.
     pub difference: Option<Difference>,
 }
@@ -155,9 +157,9 @@ struct Pair {
 }
 
 impl Comparison {
-    /// Compares on `operations` random commands; `progress` is called with their number.
-    pub fn run(&self, seed: u64, operations: u64, mut progress: impl FnMut(u64)) -> Outcome {
-        let (mut done, mut deviations) = (0, 0);
+    /// Compares on `operations` random commands.
+    pub fn run(&self, seed: u64, operations: u64) -> Outcome {
+        let mut outcome = Outcome::default();
         let attributes = self.attributes();
         let mut generator: Box<dyn Commands> = if needs_layer(&self.scheduler) {
             Box::new(LayerCommands::new(&self.scheduler, seed))
@@ -166,44 +168,54 @@ impl Comparison {
         } else {
             Box::new(Generator::new(&self.scheduler, &attributes, seed))
         };
-        while done < operations {
-            let mut script = generator.begin();
-            script.retain(|line| !(self.decisions && line == "log on"));
-            let Some(mut pair) = self.begin(&script) else {
-                continue;
-            };
-            for command in &script[1..] {
-                let _ = self.command(&mut pair, command);
-            }
-            while let Some(command) = generator.command() {
-                script.push(command.clone());
-                let [one, other] = self.command(&mut pair, &command);
-                done += 1;
-                if is_deviation(&script[0], &one) || is_deviation(&script[0], &other) {
-                    deviations += 1;
-                    break;
-                }
-                if one != other {
-                    return Outcome {
-                        operations: done,
-                        deviations,
-                        difference: Some(self.shrink(script, [one, other].map(lines_of))),
-                    };
-                }
-                match one {
-                    Ok(lines) => generator.learn(&command, &lines),
-                    // The command had no object; both sides agree about that. It stays in the
-                    // script, since it may have begun.
-                    Err(Stop::Refused) => {}
-                    Err(Stop::Failed(_)) => break,
-                }
-            }
-            progress(done);
+        while outcome.operations < operations && outcome.difference.is_none() {
+            self.script(&mut *generator, &mut outcome);
         }
-        Outcome {
-            operations: done,
-            deviations,
-            difference: None,
+        outcome
+    }
+
+    /// One script, up to the first difference in it.
+    fn script(&self, generator: &mut dyn Commands, outcome: &mut Outcome) {
+        let mut begin = generator.begin();
+        begin.retain(|line| !(self.decisions && line == "log on"));
+        let mut begin = begin.into_iter();
+        let mut script: Vec<String> = begin.next().into_iter().collect();
+        let Some(mut pair) = self.begin(&script) else {
+            let why = "settings that make no sense together";
+            *outcome.ended.entry(why.to_owned()).or_default() += 1;
+            outcome.operations += 1;
+            return;
+        };
+        loop {
+            let set_up = begin.next();
+            let learns = set_up.is_none();
+            let Some(command) = set_up.or_else(|| generator.command()) else {
+                return;
+            };
+            script.push(command.clone());
+            let [one, other] = self.command(&mut pair, &command);
+            outcome.operations += u64::from(learns);
+            if let Some(why) = [&one, &other]
+                .iter()
+                .find_map(|of| deviation(&script[0], of))
+            {
+                *outcome.ended.entry(why.to_owned()).or_default() += 1;
+                return;
+            }
+            if one != other {
+                outcome.difference = Some(self.shrink(script, [one, other].map(lines_of)));
+                return;
+            }
+            match one {
+                Ok(lines) if learns => generator.learn(&command, &lines),
+                // The command had no object; both sides agree about that. It stays in the script,
+                // since it may have begun.
+                Ok(_) | Err(Stop::Refused) => {}
+                Err(Stop::Failed(text)) => {
+                    *outcome.ended.entry(text).or_default() += 1;
+                    return;
+                }
+            }
         }
     }
 
@@ -217,26 +229,6 @@ impl Comparison {
         let [first, mut attributes] = self.sides.each_ref().map(of);
         attributes.retain(|(name, _)| first.iter().any(|(other, _)| other == name));
         attributes
-    }
-
-    /// All that each side prints for the commands of a script, up to the first one that fails on
-    /// it.
-    pub fn print(&self, script: &[String]) -> [Vec<String>; 2] {
-        let mut printed = [Vec::new(), Vec::new()];
-        let Some(mut pair) = self.begin(script) else {
-            return printed;
-        };
-        for command in &script[1..] {
-            let done = self.command(&mut pair, command);
-            let failed = done.iter().any(Result::is_err);
-            for (all, done) in printed.iter_mut().zip(done) {
-                all.extend(lines_of(done));
-            }
-            if failed {
-                break;
-            }
-        }
-        printed
     }
 
     /// Queues of the first command of a script; none if it makes no sense.
@@ -291,7 +283,10 @@ impl Comparison {
         let mut pair = self.begin(script)?;
         for (at, command) in script.iter().enumerate().skip(1) {
             let [one, other] = self.command(&mut pair, command);
-            if is_deviation(&script[0], &one) || is_deviation(&script[0], &other) {
+            if [&one, &other]
+                .iter()
+                .any(|of| deviation(&script[0], of).is_some())
+            {
                 return None;
             }
             if one != other {
@@ -382,11 +377,18 @@ const MERGED_ACROSS_ACTUATORS: [&str; 8] = [
     "is put and has no reference",
 ];
 
-/// A side stops at a deviation that is known; `first` is the first line of the script.
-fn is_deviation(first: &str, done: &Done) -> bool {
-    matches!(done, Err(Stop::Failed(text)) if text.ends_with(DISCARD_LEFT_QUEUED)
-        || first.contains(" ranges=")
-            && MERGED_ACROSS_ACTUATORS.iter().any(|lost| text.contains(lost)))
+/// The deviation that is known at which a side stops; `first` is the first line of the script.
+fn deviation(first: &str, done: &Done) -> Option<&'static str> {
+    let Err(Stop::Failed(text)) = done else {
+        return None;
+    };
+    let of_freed = MERGED_ACROSS_ACTUATORS
+        .iter()
+        .any(|lost| text.contains(lost));
+    if text.ends_with(DISCARD_LEFT_QUEUED) {
+        return Some("deviation D5 of docs/explanation/model.md");
+    }
+    (first.contains(" ranges=") && of_freed).then_some("docs/findings/0003-bfq-actuators.md")
 }
 
 fn lines_of(done: Done) -> Vec<String> {
@@ -511,7 +513,10 @@ fn carry_out(queue: &mut Carrier, command: &str) -> Shown {
             Ok(fault) => fault.text,
             Err(other) => match other.downcast::<String>() {
                 Ok(text) => format!("blkmq stops: {text}"),
-                Err(_) => "blkmq stops".to_owned(),
+                Err(other) => format!(
+                    "blkmq stops: {}",
+                    other.downcast_ref::<&str>().unwrap_or(&"")
+                ),
             },
         })),
     }

@@ -7,13 +7,14 @@
 
 #![allow(unsafe_code, reason = "calls into C")]
 
-use crate::call::{Call, Config, Found, PartCall, PartOp, TEXT};
+use crate::call::{Call, Config, Found, HCTXS_MAX, PartCall, PartOp, RANGES_MAX, TEXT};
 use crate::compile::{Build, LIBRARY};
 use crate::tree::{Error, Tree};
 use std::alloc::{self, Layout};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_uint, c_ulong, c_void};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,7 +71,8 @@ pub struct Library {
     pub hz: u32,
     /// Texts of errors with a place, as they are shown.
     places: Mutex<BTreeMap<String, String>>,
-    _code: libloading::Library,
+    /// Never unloaded: its signal handlers stay.
+    _code: ManuallyDrop<libloading::Library>,
     /// Removed with the last queue.
     dir: tempfile::TempDir,
 }
@@ -135,7 +137,7 @@ impl Library {
             tree: tree.clone(),
             hz,
             places: Mutex::default(),
-            _code: code,
+            _code: ManuallyDrop::new(code),
             dir,
         }))
     }
@@ -300,6 +302,12 @@ impl Home {
 impl Queue {
     /// A queue with an idle scheduler, or the text of what went wrong in C.
     pub(crate) fn new(library: &Arc<Library>, config: &Config) -> Result<Queue, String> {
+        if config.hctxs as usize > HCTXS_MAX || config.ranges as usize > RANGES_MAX {
+            return Err(format!(
+                "{} hctxs and {} access ranges: at most {HCTXS_MAX} and {RANGES_MAX}",
+                config.hctxs, config.ranges
+            ));
+        }
         // Pages that nothing is written to cost nothing.
         let slots = config.requests as usize * 512
             + config.bios as usize * 256
@@ -336,12 +344,12 @@ impl Queue {
         }
         // SAFETY: `call` has the layout of struct shim_call, and its pointers are null or live.
         let error = unsafe { (self.library.calls.run)(home.arena.address(), call) };
-        // SAFETY: C has written so many elements.
-        unsafe { found.take(call) };
         if let Some(text) = text_of(error) {
             home.here = 0;
             return Err(self.library.with_line(text));
         }
+        // SAFETY: C has written so many elements.
+        unsafe { found.take(call) };
         if let Some(old) = &mut *image {
             *old = home.image(&self.library, Some(old));
         }
@@ -485,8 +493,11 @@ impl Part {
         // SAFETY: `call` has the layout of struct shim_part, and its text has room for `out_room`
         // bytes; the arena has that size and was zero before the first call.
         let error = unsafe { (self.library.calls.call_part)(address, bytes, &raw mut call) };
+        if let Some(text) = text_of(error) {
+            return Err(self.library.with_line(text));
+        }
         let text = &self.text[..call.out_used as usize];
-        text_of(error).map_or(Ok(String::from_utf8_lossy(text).into_owned()), Err)
+        Ok(String::from_utf8_lossy(text).into_owned())
     }
 }
 

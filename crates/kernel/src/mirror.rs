@@ -7,6 +7,7 @@ use blkmq::merge::Merging;
 use blkmq::queue::QueueSettings;
 use blkmq::request::{Bio, IoClass, IoPrio, Op, OpFlags, Request};
 use blkmq::rules::NoMerges;
+use std::ffi::c_ulong;
 
 impl Io {
     pub(crate) fn of_request(request: &Request) -> Io {
@@ -94,7 +95,7 @@ impl Config {
             tasks: queue.submitters.tasks.len() as u32 + TASKS,
             groups: queue.submitters.groups.len() as u32,
             rotational: u32::from(queue.rotational_when_chosen),
-            ranges: queue.access_ranges.len() as u32,
+            ranges: queue.access_ranges.len() as c_ulong,
             ..Config::of_none()
         };
         for (count, &ctxs) in config.nr_ctx.iter_mut().zip(&shape.ctxs) {

@@ -32,6 +32,10 @@ pub enum Error {
         file.display()
     )]
     OfBlkMq { file: PathBuf, release: String },
+    #[error("gcov fails: {0}")]
+    Gcov(String),
+    #[error("{}: is compared from Linux 6.1 on", .0.display())]
+    TooOld(PathBuf),
     #[error("{}: cannot be loaded: {text}", file.display())]
     Load { file: PathBuf, text: String },
 }

@@ -274,6 +274,7 @@ fn faults(blksim: &Path) -> Result {
     let text = fs::read_to_string(&right).map_err(|error| failed(&right, &error))?;
     let dir = paths::target_dir().join("linux");
     let (file, report) = (dir.join("wrong.c"), dir.join("report.json"));
+    let _ = fs::remove_file(&report);
     for (wrong, error) in FAULTS {
         let wrong_text = text.replacen(line, &format!("{line}\n\t{wrong}"), 1);
         fs::write(&file, wrong_text).map_err(|error| failed(&file, &error))?;
@@ -442,11 +443,13 @@ impl Recorded {
         if let Some(((name, _), _)) = files.find(|(one, other)| one != other) {
             return Some(format!("the capture differs: {name}"));
         }
-        let parts = self.report.as_object()?;
-        let part = parts
-            .iter()
-            .find(|(key, value)| other.report.get(key) != Some(value));
-        part.map(|(key, _)| format!("the report differs: {key}"))
+        if self.capture.len() != other.capture.len() {
+            return Some("the captures have other files".to_owned());
+        }
+        let parts = [self, other].map(|of| of.report.as_object().cloned().unwrap_or_default());
+        let mut keys = parts.iter().flat_map(serde_json::Map::keys);
+        let key = keys.find(|key| self.report.get(key) != other.report.get(key));
+        key.map(|key| format!("the report differs: {key}"))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::library::Library;
 use crate::script::World;
 use blkmq::path::{FlushAlone, FlushRan};
 use blkmq::request::{HctxId, OpFlags, RequestId, Status};
-use blkmq::rules::{QueueLimits, Rules};
+use blkmq::rules::QueueLimits;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -204,9 +204,8 @@ impl Twins for Machines {
             fua: fua == "1",
             ..QueueLimits::PLAIN
         };
-        let [major, minor, _] = libraries.last()?.tree.version;
+        let rules = *libraries.last()?.tree.rules();
         let model = || {
-            let rules = Rules::by_name(&format!("v{major}.{minor}"))?;
             Some(Box::new(Machine {
                 of: FlushAlone::new(rules, device, schedules == "1", REQUESTS),
                 used: [None; REQUESTS as usize],

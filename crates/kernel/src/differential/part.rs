@@ -7,6 +7,7 @@ use super::dice::Dice;
 use super::{Difference, Outcome, shrink};
 use crate::library::{Library, Part};
 use crate::policy::fault;
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ pub(super) fn compare<T: Twins>(libraries: &[Arc<Library>], seed: u64, operation
     }
     Outcome {
         operations: done,
-        deviations: 0,
+        ended: BTreeMap::new(),
         difference,
     }
 }

@@ -1,10 +1,11 @@
 //! Two sides that carry out the commands of a script: blkmq's world and C, or C of two trees.
 
 use crate::library::{Library, Part};
+use crate::policy::fault;
 use crate::script::World;
 use std::ffi::CString;
 use std::fmt::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 enum Side {
@@ -29,14 +30,18 @@ impl Sides {
         shown: &'static [&'static str],
         model: impl Fn() -> Option<Box<dyn World>>,
     ) -> Option<Sides> {
-        let in_c = |library| {
+        let in_c = |library: &Arc<Library>| {
+            let script = format!("`{line}`");
             let line = CString::new(line).expect("without a zero");
-            Part::of_script(library, &line).ok().map(Side::InC)
+            match Part::of_script(library, &line) {
+                Ok(part) => Side::InC(part),
+                Err(text) => resume_unwind(Box::new(fault(library, &script, &text))),
+            }
         };
-        let other = in_c(libraries.last()?)?;
+        let other = in_c(libraries.last()?);
         let one = match libraries {
             [_] => Side::Model(model()?),
-            _ => in_c(&libraries[0])?,
+            _ => in_c(&libraries[0]),
         };
         Some(Sides {
             both: [one, other],
