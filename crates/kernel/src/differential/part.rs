@@ -45,10 +45,15 @@ const SCRIPT: usize = 400;
 pub(super) fn compare<T: Twins>(libraries: &[Arc<Library>], seed: u64, operations: u64) -> Outcome {
     let mut dice = Dice(seed);
     let mut done = 0;
-    let mut difference = None;
+    let (mut difference, mut ended) = (None, BTreeMap::new());
     while done < operations && difference.is_none() {
         let mut script = vec![T::first(&mut dice)];
-        let mut twins = T::begin(libraries, &script[0]).expect("its own first line");
+        let Some(mut twins) = T::begin(libraries, &script[0]) else {
+            let why = "a first line that a side refuses";
+            *ended.entry(why.to_owned()).or_default() += 1;
+            done += 1;
+            continue;
+        };
         for _ in 0..SCRIPT {
             let line = twins.random(&mut dice);
             let Some([ours, theirs]) = twins.command(&line) else {
@@ -64,7 +69,7 @@ pub(super) fn compare<T: Twins>(libraries: &[Arc<Library>], seed: u64, operation
     }
     Outcome {
         operations: done,
-        ended: BTreeMap::new(),
+        ended,
         difference,
     }
 }
