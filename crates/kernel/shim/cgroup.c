@@ -129,7 +129,7 @@ void blkg_rwstat_exit(struct blkg_rwstat *stat) { }
 #endif
 
 /* Tasks. */
-/* One that nobody has named is an ordinary one of the root group. */
+/* Without a command about it, it is an ordinary one of the root group. */
 static struct task_struct *shim_task(struct shim_queue *s, unsigned int number)
 {
 	struct task_struct *t;

@@ -107,7 +107,7 @@ void *shim_alloc(size_t bytes, unsigned int gfp)
 		block = head + 1;
 		arena->used += sizeof(*head) + room;
 	}
-	/* As SLUB's poisoning does: what nobody wrote must not look like zero. */
+	/* As SLUB's poisoning does: uninitialised memory must not look like zero. */
 	memset(block, gfp & 1 ? 0 : 0x5a, bytes);
 	return block;
 }

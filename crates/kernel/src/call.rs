@@ -1,6 +1,6 @@
 //! One call as Rust and C see it: `shim/call.h` has the same types.
 //!
-//! Not here: who calls ([`Queue`](crate::library::Queue)).
+//! Not here: the calls ([`Queue`](crate::library::Queue)).
 
 use std::ffi::{c_char, c_uint, c_ulong, c_ulonglong};
 use std::ptr::null_mut;

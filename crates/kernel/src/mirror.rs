@@ -63,7 +63,7 @@ impl Limits {
 /// Slots that a queue has room for; memory is taken when they are used.
 const REQUESTS: u32 = 1 << 16;
 const BIOS: u32 = 1 << 18;
-/// Tasks that submit although nobody has named them.
+/// Tasks without a name, besides those that the scenario names.
 const TASKS: u32 = 1024;
 /// Room for all but slots.
 const BYTES: u64 = 8 << 20;

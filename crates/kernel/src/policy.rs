@@ -65,7 +65,7 @@ pub struct Policy {
 }
 
 /// Ticks of a kernel's jiffies when the clock is 0, for a scheduler that compares them with fields
-/// that nobody has set: jiffies begin five minutes below 2^32.
+/// that were never set: jiffies begin five minutes below 2^32.
 const JIFFIES: u64 = 1 << 32;
 
 impl Policy {

@@ -47,7 +47,7 @@ pub(crate) fn fetch() -> Result {
                 archive.display()
             ));
         }
-        // The last part that is unpacked says that all are there.
+        // This file is written after the last part.
         if into.join("complete").is_file() {
             continue;
         }

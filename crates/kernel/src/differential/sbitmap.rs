@@ -1,5 +1,5 @@
-//! lib/sbitmap.c beside `blkmq::sbitmap`: who gets which bit, who is woken, and all words, hints,
-//! counts and wait queues.
+//! lib/sbitmap.c beside `blkmq::sbitmap`: the bits that are allocated, the waiters that are woken,
+//! words, hints, counts and wait queues.
 //!
 //! ```text
 //! map DEPTH ROUND_ROBIN MIN_SHALLOW SEED
@@ -64,7 +64,7 @@ fn number_in_c(number: u32) -> u32 {
 }
 
 impl Map {
-    /// What a call returned, who was woken, and the state: in C's words.
+    /// What a call returned, the waiters that were woken, and the state: in C's words.
     fn shown(&mut self, returned: String, woken: &[Effect]) -> String {
         let mut text = returned;
         for effect in woken {
