@@ -12,6 +12,8 @@ mod insert;
 mod log;
 mod merge;
 
+use core::hint::cold_path;
+
 use super::Merged;
 use super::attribute::StoreError;
 use super::hook::{After, Hooks, TimerAsk};
@@ -182,7 +184,12 @@ impl<P: Scheduler + 'static> Ops for Locked<P> {
         self.work.peek() && self.is_of(hctx)
     }
 
-    fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+    fn limit_depth(&self, q: &RequestQueue, wanted: Wanted, cpu: &mut Cpu) -> Option<u32> {
+        if cpu.tracing && self.info.logs && q.settings.log {
+            cold_path();
+            let of = |policy: &P| policy.limit_depth_message(wanted);
+            Log::write(q, self.policy.inspect(of), cpu);
+        }
         self.policy.inspect(|policy| policy.limit_depth(wanted))
     }
 

@@ -393,6 +393,11 @@ pub trait Scheduler: Any + Debug {
         None
     }
 
+    /// The line that [`Scheduler::limit_depth`] writes into the log. Default: none.
+    fn limit_depth_message(&self, _wanted: Wanted) -> Option<String> {
+        None
+    }
+
     /// limit_depth takes the lock for this allocation: then [`Scheduler::limit_depth_locked`] is
     /// called instead, once for each allocation. Without the lock. Default: never.
     fn limits_under_lock(&self, _wanted: Wanted) -> bool {

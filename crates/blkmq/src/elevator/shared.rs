@@ -172,7 +172,7 @@ ops! {
     }
 
     /// limit_depth().
-    pub(crate) fn limit_depth(wanted: Wanted) -> Option<u32> {
+    pub(crate) fn limit_depth(q: &RequestQueue, wanted: Wanted, cpu: &mut Cpu) -> Option<u32> {
         None
     }
 

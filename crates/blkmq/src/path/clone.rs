@@ -55,7 +55,7 @@ fn alloc_requests(cx: &mut Cx<'_>, above: RequestId) -> Option<RequestId> {
             let asks = wanted(cx, above).expect("it was asked");
             shallow = cx.q.elevator.limit_depth_locked(cx.q, asks, cx.cpu);
         } else {
-            shallow = cx.q.elevator.limit_depth(asks);
+            shallow = cx.q.elevator.limit_depth(cx.q, asks, cx.cpu);
         }
     }
     /// Take a tag, if there is one.

@@ -294,3 +294,26 @@ fn a_trace_has_counters_of_tokens() {
         "{values:?}"
     );
 }
+
+/// Whether a run is recorded changes nothing in it.
+#[test]
+fn a_recorded_run_has_the_report_of_one_that_is_not() {
+    let place = Place::new();
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        let args = format!(
+            "run mq-deadline-scaling --scheduler {scheduler} --threads 2 --runtime 5ms \
+             --ramp-time 2ms --json"
+        );
+        let report = |more: &str| {
+            let args = format!("{args} {more}");
+            let ran = place.blksim(&args.split_whitespace().collect::<Vec<_>>());
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            ran.stdout
+        };
+        let plain = report("");
+        let folder = format!("--blktrace {scheduler}");
+        for more in ["--trace-perfetto t.json", &folder] {
+            assert!(report(more) == plain, "{scheduler} {more}");
+        }
+    }
+}

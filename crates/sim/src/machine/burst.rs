@@ -17,6 +17,7 @@ use super::arbiter::{Contender, OWNERS, TakeOver};
 use super::cpu::{CpuState, HeldLock, Level, LevelState, Wait};
 use super::cpus::{Core, Cpus};
 use crate::cost::{CostModel, Step};
+use crate::recorder::Recorder;
 use cpu_driver::{CpuDriver, NO_LOCK};
 
 mod cpu_driver;
@@ -52,12 +53,12 @@ impl Cpus {
     /// Runs the level until it must wait, makes a request to the rest of the machine, or is between
     /// frames.
     #[inline]
-    pub(super) fn run(&mut self, mq: &BlkMq, id: CpuId) -> Stop {
+    pub(super) fn run(&mut self, mq: &BlkMq, id: CpuId, recorder: &mut Recorder) -> Stop {
         let (cpu, core) = self.split(id);
         if cpu.between_frames() {
             pause(cpu, core)
         } else {
-            burst(cpu, core, mq)
+            burst(cpu, core, mq, recorder)
         }
     }
 
@@ -105,7 +106,7 @@ impl Cpus {
 /// Labels of the running level until one must wait or makes a request to the rest of the machine,
 /// or the CPU has run ahead so far that others may be due.
 #[inline]
-fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
+fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq, recorder: &mut Recorder) -> Stop {
     let now = core.now;
     let level = cpu.level;
     let mode = cpu.kernel_mode();
@@ -114,6 +115,7 @@ fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
         env,
         levels,
         irq_off,
+        next_record,
         ..
     } = cpu;
     let LevelState { stack, wait, held } = &mut levels[level as usize];
@@ -136,6 +138,9 @@ fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
         core,
         mq,
         pool: &mq.queues[0].pool,
+        task: cpu.current,
+        next_record,
+        recorder,
     };
     let stop = cpu_driver.run(Context { cpu: env, stack });
     let (spent, spun) = (env.at_ps - began, cpu_driver.spun);

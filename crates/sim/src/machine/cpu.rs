@@ -3,13 +3,13 @@
 use crate::plan::DeviceId;
 use std::collections::VecDeque;
 
-use crate::recorder::{Recorder, SwitchCounts, TaskUsage, Usage, WorkItems};
+use crate::recorder::{SwitchCounts, TaskUsage, Usage, WorkItems};
 use blkmq::drive::Stack;
-use blkmq::env::{Cpu, Probe, TraceAction};
+use blkmq::env::Cpu;
 use blkmq::path::{Frame, Next, RunQueuesPath};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, QueueId, RequestId, Status};
-use blkmq::time::{Duration, SimTime};
+use blkmq::time::SimTime;
 
 use super::handed::Handed;
 use super::ksoftirqd::Ksoftirqd;
@@ -349,37 +349,6 @@ impl CpuState {
             self.runqueue.remove(index)
         };
         ready.map(|ready| ready.task)
-    }
-
-    /// Records the trace points of a label: the first at the label's beginning, the others spread
-    /// over it. Each has a time at least a nanosecond after that before it on its CPU, as in a
-    /// kernel.
-    #[cold]
-    pub(super) fn hand_over_trace(&mut self, recorder: &mut Recorder) {
-        let task = self.current.map_or(0, |task| task.0 + 1);
-        let (from, to) = (self.env.traced_at, self.at());
-        let count = self.env.trace.len() as u64;
-        let (cpu, tracing, next) = (self.env.id, self.env.tracing, &mut self.next_record);
-        let mut index = 0;
-        self.env.take_trace(&mut recorder.messages, |point| {
-            let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
-            let at = match returns {
-                // The function returns after its unlock, the end of the label.
-                true => to,
-                false => from + Duration(to.since(from).0 * index / count),
-            };
-            index += 1;
-            let at = at.max(*next);
-            *next = at + Duration(1);
-            if let (Some(readings), TraceAction::Probe(probe)) =
-                (&mut recorder.readings, point.action)
-            {
-                readings.note(at, point.queue, probe);
-            }
-            if tracing {
-                recorder.trace.push((at, cpu, task, point));
-            }
-        });
     }
 
     pub(super) fn at(&self) -> SimTime {

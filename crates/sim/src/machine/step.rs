@@ -29,7 +29,7 @@ impl Simulator {
         cpu.scheduled = false;
         for _ in 0..TURNS {
             self.turns += 1;
-            match self.cpus.run(&self.layer.mq, id) {
+            match self.cpus.run(&self.layer.mq, id, &mut self.recorder) {
                 Stop::Later => break,
                 Stop::Waits => return,
                 Stop::Interrupt => self.cpus.take_interrupt(id),
@@ -38,16 +38,7 @@ impl Simulator {
                         return;
                     }
                 }
-                Stop::Effects => {
-                    let env = &self.cpus[id].env;
-                    let (traced, acts) = (!env.trace.is_empty(), !env.outbox.is_empty());
-                    if traced {
-                        self.hand_over_trace(id);
-                    }
-                    if acts {
-                        self.drain_outbox(id);
-                    }
-                }
+                Stop::Effects => self.drain_outbox(id),
                 Stop::Offer(rq) => self.submit(id, rq, false),
                 Stop::OfferLast(rq) => self.submit(id, rq, true),
                 Stop::Budget => self.get_budget(id),

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use blkmq::env::{Cpu, Probe, TraceAction};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, Op, QueueId, RequestId};
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
 use super::arbiter::OWNERS;
@@ -78,14 +79,12 @@ impl Simulator {
         self.trace();
     }
 
-    /// A label has ended: takes its trace points, and its span.
+    /// A driver took a request: its start leaves trace points, too.
     #[cold]
     pub(super) fn hand_over_trace(&mut self, id: CpuId) {
         let (cpu, core) = self.cpus.split(id);
-        if let Some(timeline) = timeline_of(core) {
-            timeline.add(id, SpanKind::Traced, cpu.env.traced_at, cpu.at());
-        }
-        cpu.hand_over_trace(&mut self.recorder);
+        let of = (cpu.current, &mut cpu.next_record);
+        core.hand_over_trace(&mut cpu.env, of, &mut self.recorder);
     }
 
     /// A device accepts a request: records the seek of a rotational disk's arm.
@@ -246,6 +245,47 @@ impl Cpus {
             let last = self.iter().map(CpuState::at).max();
             recorder.timeline = Some(timeline.finish(last.unwrap_or(self.core.now)));
         }
+    }
+}
+
+impl Core {
+    /// Records the span of a label and its trace points: the first at the label's beginning, the
+    /// others spread over it. Each has a time at least a nanosecond after that before it on its
+    /// CPU (`next`), as in a kernel.
+    #[cold]
+    pub(super) fn hand_over_trace(
+        &mut self,
+        env: &mut Cpu,
+        (task, next): (Option<TaskId>, &mut SimTime),
+        recorder: &mut Recorder,
+    ) {
+        let (from, to) = (env.traced_at, env.now());
+        if let Some(timeline) = timeline_of(self) {
+            timeline.add(env.id, SpanKind::Traced, from, to);
+        }
+        let task = task.map_or(0, |task| task.0 + 1);
+        let count = env.trace.len() as u64;
+        let (cpu, tracing) = (env.id, env.tracing);
+        let mut index = 0;
+        env.take_trace(&mut recorder.messages, |point| {
+            let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
+            let at = match returns {
+                // The function returns after its unlock, the end of the label.
+                true => to,
+                false => from + Duration(to.since(from).0 * index / count),
+            };
+            index += 1;
+            let at = at.max(*next);
+            *next = at + Duration(1);
+            if let (Some(readings), TraceAction::Probe(probe)) =
+                (&mut recorder.readings, point.action)
+            {
+                readings.note(at, point.queue, probe);
+            }
+            if tracing {
+                recorder.trace.push((at, cpu, task, point));
+            }
+        });
     }
 }
 

@@ -42,8 +42,6 @@ impl Bfq {
     pub(super) fn depth(&mut self, wanted: Wanted) -> Option<u32> {
         self.charge(5);
         let (shift, nr_requests) = (wanted.map.shift, wanted.map.nr_requests);
-        let sync = u8::from(wanted.is_sync());
-        let busy = self.wr_busy_queues;
         let (shown, depth) = match self.rules.depth_limit {
             DepthLimit::Words => {
                 let depth = self.kind_limit(wanted, 1 << shift)?;
@@ -66,11 +64,27 @@ impl Bfq {
                 (limit, (limit < nr_requests).then_some(limit))
             }
         };
-        trace_device_msg!(
-            self,
-            "[bfq_limit_depth] wr_busy {busy} sync {sync} depth {shown}"
-        );
+        trace_device_msg!(self, "{}", self.depth_message(wanted, shown));
         depth
+    }
+
+    pub(super) fn depth_message(&self, wanted: Wanted, shown: u32) -> String {
+        let (busy, sync) = (self.wr_busy_queues, u8::from(wanted.is_sync()));
+        format!("[bfq_limit_depth] wr_busy {busy} sync {sync} depth {shown}")
+    }
+
+    /// The limit that the message shows if the process has no queue of this kind; none if there is
+    /// no message.
+    pub(super) fn shown_limit(&self, wanted: Wanted) -> Option<u32> {
+        let map = wanted.map;
+        match self.rules.depth_limit {
+            DepthLimit::Words => self.kind_limit(wanted, 1 << map.shift),
+            DepthLimit::WordsAndShare => Some(self.kind_limit(wanted, 1 << map.shift).unwrap_or(0)),
+            DepthLimit::TotalAndShare => {
+                let limit = self.kind_limit(wanted, self.settings.nr_requests);
+                Some(limit.unwrap_or(map.nr_requests))
+            }
+        }
     }
 
     /// The process has a queue of this kind, so its share is checked under the lock.

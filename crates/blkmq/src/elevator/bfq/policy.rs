@@ -236,12 +236,20 @@ impl Scheduler for Bfq {
     }
 
     fn limits_under_lock(&self, wanted: Wanted) -> bool {
-        // Only the owner of the lock may write a message.
-        self.log.listens || self.looks_at_share(wanted)
+        self.looks_at_share(wanted)
     }
 
     fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
         self.depth_of_kind(wanted)
+    }
+
+    fn limit_depth_message(&self, wanted: Wanted) -> Option<String> {
+        let shown = self.shown_limit(wanted)?;
+        Some(format!(
+            "{} {}",
+            super::INFO.name,
+            self.depth_message(wanted, shown)
+        ))
     }
 
     fn limit_depth_locked(&mut self, wanted: Wanted, now: Now) -> Option<u32> {

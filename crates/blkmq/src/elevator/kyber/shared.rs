@@ -270,7 +270,7 @@ impl Ops for KyberShared {
 
     /// Operations that are not synchronous leave a quarter of the tags to others. Zero is no limit,
     /// as for the kernel's allocation.
-    fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+    fn limit_depth(&self, _q: &RequestQueue, wanted: Wanted, _cpu: &mut Cpu) -> Option<u32> {
         if wanted.is_sync() {
             return None;
         }

@@ -76,6 +76,16 @@ impl<P: Scheduler + 'static> Locked<P> {
 }
 
 impl Log {
+    /// Records a message that is written without the lock.
+    pub(super) fn write(q: &RequestQueue, message: Option<String>, cpu: &mut Cpu) {
+        let from = cpu.messages.len();
+        if let Some(message) = message {
+            cpu.messages.push_str(&message);
+            cpu.messages.push('\n');
+        }
+        Log { queue: q.id, from }.rest(cpu);
+    }
+
     /// Records messages up to the next mark, then the record that belongs at the mark.
     #[inline]
     pub(crate) fn trace(&mut self, action: TraceAction, traced: Option<Traced>, cpu: &mut Cpu) {

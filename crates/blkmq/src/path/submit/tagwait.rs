@@ -29,7 +29,7 @@ pub(super) fn alloc_requests(cx: &mut Cx<'_>, bio: BioId, passthrough: bool) -> 
             shallow = cx.q.elevator.limit_depth_locked(cx.q, asks, cx.cpu);
             locked = true;
         } else {
-            shallow = cx.q.elevator.limit_depth(asks);
+            shallow = cx.q.elevator.limit_depth(cx.q, asks, cx.cpu);
         }
     }
     let hctx: HctxId = map_queue(cx, bio);

@@ -69,12 +69,15 @@ impl Around {
             Some(TimerAsk::Cancel { .. }) => self.timer = None,
             None => {}
         }
-        let (words, printed) = (&self.listen_for, &mut self.printed);
-        policy.take_log(&mut |line| {
-            if line != TRACED && words.iter().any(|word| line.contains(word.as_str())) {
-                printed.push(format!("  {line}"));
-            }
-        });
+        policy.take_log(&mut |line| self.hear(line));
+    }
+
+    /// A line of the scheduler's log.
+    pub(super) fn hear(&mut self, line: &str) {
+        let mut words = self.listen_for.iter();
+        if line != TRACED && words.any(|word| line.contains(word.as_str())) {
+            self.printed.push(format!("  {line}"));
+        }
     }
 
     /// A line of the script, after those of the log so far.

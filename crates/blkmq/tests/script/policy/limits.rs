@@ -27,7 +27,12 @@ impl PolicyQueue {
         let wanted = self.wanted(bio);
         let depth = match self.look(|policy| policy.limits_under_lock(wanted)) {
             true => self.call(|policy, _, now| policy.limit_depth_locked(wanted, now)),
-            false => self.look(|policy| policy.limit_depth(wanted)),
+            false => {
+                if let Some(line) = self.look(|policy| policy.limit_depth_message(wanted)) {
+                    self.around.hear(&line);
+                }
+                self.look(|policy| policy.limit_depth(wanted))
+            }
         };
         self.pool.free_bio(bio);
         Ok(vec![

@@ -15,8 +15,10 @@ use super::super::arbiter::TakeOver;
 use super::super::cpu::{Held, HeldLock, Level, Wait};
 use super::super::cpus::Core;
 use super::super::event::{Event, class};
+use super::super::task::TaskId;
 use super::{Stop, acquire, both, context, is_exact, owner};
 use crate::cost::Step;
+use crate::recorder::Recorder;
 
 /// The number of no lock.
 pub(super) const NO_LOCK: u32 = u32::MAX;
@@ -48,6 +50,9 @@ pub(super) struct CpuDriver<'a> {
     pub(super) mq: &'a BlkMq,
     /// The pool of the queue whose path runs.
     pub(super) pool: &'a Slab<RequestPool>,
+    pub(super) task: Option<TaskId>,
+    pub(super) next_record: &'a mut SimTime,
+    pub(super) recorder: &'a mut Recorder,
 }
 
 impl CpuDriver<'_> {
@@ -263,6 +268,12 @@ impl Driver for CpuDriver<'_> {
         }
         cpu.at_ps += ps;
         self.core.spent.label(label, ps);
+        // The loop goes on: whether it is recorded must not change a run.
+        if !cpu.trace.is_empty() {
+            cold_path();
+            let of = (self.task, &mut *self.next_record);
+            self.core.hand_over_trace(cpu, of, self.recorder);
+        }
         while self.locks > cpu.locks_held() {
             self.release(cpu, stores);
         }
