@@ -209,6 +209,9 @@ pub trait Driver {
         0
     }
 
+    /// The follower has seen what a label left in the CPU.
+    fn was_followed(&mut self, _cpu: &mut Cpu) {}
+
     /// While a follower is attached, `goes_on` returns false (true) or its own answer (false):
     /// labels run one at a time.
     fn one_by_one(&mut self, _only: bool) {}
@@ -316,6 +319,7 @@ fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
             let was = &was;
             follower.after(mq, Ran { who, was, is, next }, cpu);
         }
+        driver.was_followed(cpu);
         if !cpu.is_quiet() || !driver.goes_on(cpu) {
             return next;
         }

@@ -42,7 +42,7 @@ impl Plug {
             Stamp::OfPlug if self.active => *self.clock.0.get_or_insert(now),
             // A plug that is being flushed for the last time still has its clock.
             Stamp::OfPlug => self.clock.0.unwrap_or(now),
-            Stamp::Each => now,
+            Stamp::Each | Stamp::EachBio => now,
         }
     }
 

@@ -3,7 +3,7 @@
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
 //! names a combination. The form of a row: `axes.rs`; all rows: docs/reference/kernels.md. Kernel:
 //! block/blk-mq.c, blk-core.c, blk-flush.c, mq-deadline.c, kyber-iosched.c, lib/sbitmap.c (6.1.192,
-//! 6.12.117).
+//! 6.6.63, 6.12.117, 6.18.2, 7.2.13).
 
 mod axes;
 mod device_mapper;
@@ -63,31 +63,37 @@ crate::axes! {
         v5_13 "v5.13" = v5_11,
         /// Linux 6.1 stable (6.1.192).
         v6_1 "v6.1",
+        /// Linux 6.6 stable (6.6.63).
+        v6_6 "v6.6" = v6_1,
         /// Linux 6.12 stable (6.12.117).
-        v6_12 "v6.12" = v6_1,
+        v6_12 "v6.12" = v6_6,
+        /// Linux 6.18 stable (6.18.2).
+        v6_18 "v6.18" = v6_12,
+        /// Linux 7.2 stable (7.2.13).
+        v7_2 "v7.2" = v6_18,
     }
 
     /// A plug issues its newest request first, or its oldest (blk_add_rq_to_plug()).
     plug_order: PlugOrder { v6_1 => Lifo, v6_12 => Fifo }
     /// The plug of a bio whose task has none. A discard has one of its ioctl in any case.
     bio_plug: BioPlug {
-        v2_6_32 | v4_5 => Never "never"
-            /// None: bios come one by one, as specifications of insertion and dispatch have them.
-            /// No kernel in all cases; v6.1 for reads.
+        v2_6_32 | v4_5 | v6_6 | v7_2 => Never "never"
+            /// None: bios come one by one.
         v6_1 => EachWrite "each-write"
             /// A plug around all bios of a write to a block device: blkdev_write_iter(). Reads and
             /// flushes have none.
-        v6_12 => EachBio "each-bio" /// Each bio, around its submission: __submit_bio().
+        v6_12 => EachBio "each-bio"
+            /// Each bio, around its submission: __submit_bio() (v6.9, until after v6.18).
     }
     /// The direct flush of a one-queue plug traces no U, or U with the number of requests
     /// (blk_mq_plug_issue_direct()).
     direct_unplug: DirectUnplug { v6_1 => Silent, v6_12 => Traced }
     /// The data of a flush sequence, and a FUA write that needs no flush, go straight to the
     /// dispatch list, or through plug and scheduler like any other write (blk_insert_flush()).
-    flush_data: FlushData { v6_1 => DispatchList, v6_12 => Scheduler }
+    flush_data: FlushData { v6_1 => DispatchList, v6_6 => Scheduler }
     /// mq-deadline records the position of a batch as a pointer to the successor of the last
     /// dispatched request (`next_rq`), or as the start of that request (`latest_pos`).
-    batch_position: BatchPosition { v6_1 => NextPointer, v6_12 => LatestPosition }
+    batch_position: BatchPosition { v6_1 => NextPointer, v6_6 => LatestPosition }
     /// mq-deadline has a list of head insertions for each priority, or one for the queue, which is
     /// served before anything else (dd_insert_request()).
     head_insert: HeadInsert { v6_1 => PerPriority, v6_12 => Global }
@@ -99,21 +105,32 @@ crate::axes! {
     async_depth: AsyncDepth {
         v5_11 => AtStart /// Once, when the scheduler starts.
         v6_1 => OfMap /// From the current depth of the map.
-        v6_12 => BeforeChange
-            /// From the nr_requests before the last write: kyber_depth_updated() is called before
-            /// the new value is stored.
+        v6_12 => OfRequests /// From nr_requests as kyber_depth_updated() sees it.
+        v7_2 => OfQueue
+            /// queue/async_depth, of all schedulers: it keeps its share of nr_requests when that
+            /// changes. kyber limits synchronous writes as well, mq-deadline's tag map wakes tasks
+            /// by that number (v7.0). bfq computes its depths before it sets its own value.
     }
+    /// depth_updated is called before a new nr_requests is stored, or after it (v6.18).
+    depth_hook: DepthHook { v6_1 => BeforeStore, v6_18 => AfterStore }
+    /// A plug that announces several bios takes one run of tags for them, or goes on until all are
+    /// there or no tag is free (__blk_mq_alloc_requests_batch(), v6.19).
+    tags_ahead: TagsAhead { v6_1 => OneRun, v7_2 => AllWanted }
+    /// A plug with requests of several queues, none with a scheduler, is flushed by software queue,
+    /// and inserts them, or by queue, each as a plug of its own (v6.18).
+    plug_several: PlugSeveral { v6_1 => ByCtx, v6_18 => ByQueue }
     /// The requests whose end calls the scheduler's completed_request
     /// (blk_mq_sched_completed_request()).
     completed_hook: CompletedHook {
         v6_1 => WithSchedTag
             /// All with a scheduler tag (RQF_ELV), also those that bypassed the scheduler, and data
             /// of a flush sequence twice: at its own end and at that of the sequence.
-        v6_12 => UseSched /// Those that may enter the scheduler (RQF_USE_SCHED), once.
+        v6_6 => UseSched /// Those that may enter the scheduler (RQF_USE_SCHED), once.
     }
     /// The clock that stamps requests at allocation and issue.
     stamp: Stamp {
         v6_1 => Each /// ktime_get_ns(); a cached request has the time of its allocation.
+        v6_6 => EachBio /// ktime_get_ns(); a cached request has the time at which a bio takes it.
         v6_12 => OfPlug
             /// blk_time_get_ns(): for a task with a plug the time of the first read in that plug,
             /// until it is flushed; a cached request has the time at which a bio takes it.
@@ -122,7 +139,7 @@ crate::axes! {
     wake_scan: WakeScan [
         v4_5 | v5_11 => WakeScan::Countdown(Countdown::Resets),
         v6_1 => WakeScan::FirstQueue,
-        v6_12 => WakeScan::UntilSpent,
+        v6_6 => WakeScan::UntilSpent,
     ]
     /// Freed tags per wake-up of a map that several queues share, four formulas
     /// (sbitmap_queue_recalculate_wake_batch()).
@@ -147,23 +164,23 @@ crate::axes! {
     }
     /// `last` in queue_rq is also true if the next request gets no driver tag, and a tag that it
     /// got is kept; or only if the list is empty (blk_mq_dispatch_rq_list()).
-    last_hint: LastHint { v6_1 => TagAhead, v6_12 => ListEmpty }
+    last_hint: LastHint { v6_1 => TagAhead, v6_6 => ListEmpty }
     /// A run of an hctx that finds nothing pending returns, or looks again under `queue_lock`
     /// (blk_mq_run_hw_queue()).
     empty_run: EmptyRun { v6_1 => Return, v6_12 => RecheckUnderQueueLock }
     /// A request that a driver requeues goes to the front of the requeue list, whose requests are
     /// reinserted at head in list order, or to its tail (blk_mq_requeue_work()).
-    requeue_order: RequeueOrder { v6_1 => Stack, v6_12 => Fifo }
+    requeue_order: RequeueOrder { v6_1 => Stack, v6_6 => Fifo }
     /// A request of an hctx that serves one ctx always completes where the interrupt came, or only
     /// if that is the CPU of the ctx (blk_mq_complete_request_remote()).
-    single_ctx: SingleCtx { v6_1 => AlwaysHere, v4_5 | v6_12 => OnlyOnItsCpu }
+    single_ctx: SingleCtx { v6_1 => AlwaysHere, v4_5 | v6_6 => OnlyOnItsCpu }
     /// On a queue with one hctx, where the CPU is right, a request completes in the driver's
     /// completion (4.20), or in the softirq.
     single_hctx: SingleHctx { v4_5 => Here, v6_1 => Softirq }
     /// Default map of a tag set: CPU c to queue c mod n, siblings following their first, or
     /// contiguous groups of near-equal size, siblings together (blk_mq_map_queues(); interrupt
     /// vectors have groups in both).
-    cpu_map: CpuMap { v6_1 => Interleaved, v6_12 => Grouped }
+    cpu_map: CpuMap { v6_1 => Interleaved, v6_6 => Grouped }
     /// Requests of different priorities merge, and the better one counts (up to v4.20).
     prios_merge: bool [v2_6_32 | v4_5 => true, v6_1 => false]
     /// How discards merge where the device takes several ranges in one.
@@ -203,20 +220,20 @@ crate::axes! {
     }
     /// Direct issue of a single request that finds no budget or no driver tag inserts it and runs
     /// the queue here, or in kblockd if the request is REQ_NOWAIT.
-    starved_issue: StarvedIssue { v6_1 => RunHere, v6_12 => NowaitInBackground }
+    starved_issue: StarvedIssue { v6_1 => RunHere, v6_6 => NowaitInBackground }
     /// Requests of a plug are issued directly or else inserted into a software queue, and the hctx
     /// is run here if any was inserted, or always, in kblockd if one that was inserted is
     /// REQ_NOWAIT (blk_mq_flush_plug_list()).
-    plug_run: PlugRun { v6_1 => IfInserted, v6_12 => Always }
+    plug_run: PlugRun { v6_1 => IfInserted, v6_6 => Always }
     /// An hctx whose driver may sleep (BLK_MQ_F_BLOCKING) always runs in kblockd, or in the calling
     /// context if that may sleep (blk_mq_run_hw_queue()).
-    blocking_run: BlockingRun { v6_1 => InBackground, v6_12 => Here }
+    blocking_run: BlockingRun { v6_1 => InBackground, v6_6 => Here }
     /// A cached request whose bio is merged is freed, or goes back to the plug
     /// (blk_mq_submit_bio()).
-    cached_request: CachedRequest { v6_1 => Freed, v6_12 => Kept }
+    cached_request: CachedRequest { v6_1 => Freed, v6_6 => Kept }
     /// Requests that an insertion of mq-deadline merged away are freed under dd->lock, or after it
     /// is dropped (dd_insert_requests()).
-    merged_free: MergedFree { v6_1 => UnderLock, v6_12 => Unlocked }
+    merged_free: MergedFree { v6_1 => UnderLock, v6_6 => Unlocked }
     /// `elevator` of `struct request_queue`, which every request reads several times, is on the
     /// line of `last_merge`, which is written whenever the scheduler's hash was or becomes empty,
     /// or on another one.
@@ -228,9 +245,9 @@ crate::axes! {
     /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
     null_blk_fua: bool [v6_1 => false, v6_12 => true]
     /// NVME_MAX_SEGS: most segments of an NVMe command.
-    nvme_max_segments: u16 [v6_1 => 127, v6_12 => 128]
+    nvme_max_segments: u16 [v6_1 => 127, v6_6 => 128, v6_18 => 256]
     /// NVME_MAX_KB_SZ: largest NVMe command, KiB.
-    nvme_max_kb: u32 [v6_1 => 4096, v6_12 => 8192]
+    nvme_max_kb: u32 [v6_1 => 4096, v6_6 => 8192]
     /// Quiescing a quiesced queue, by a change of its scheduler while it is suspended
     /// (blk_mq_quiesce_queue()).
     quiesce: Quiesce {
@@ -251,7 +268,10 @@ crate::axes! {
         v5_11 => FairQueueing::V5_11,
         v5_13 => FairQueueing::V5_13,
         v6_1 => FairQueueing::V6_1,
+        v6_6 => FairQueueing::V6_6,
         v6_12 => FairQueueing::V6_12,
+        v6_18 => FairQueueing::V6_18,
+        v7_2 => FairQueueing::V7_2,
     ]
     /// The scheduler of time slices as this kernel has it, or the last one that had it.
     time_slices: TimeSlices [
@@ -269,7 +289,10 @@ crate::axes! {
         v4_12 => DeviceMapper::V4_12,
         v4_20 => DeviceMapper::V4_20,
         v6_1 => DeviceMapper::V6_1,
+        v6_6 => DeviceMapper::V6_6,
         v6_12 => DeviceMapper::V6_12,
+        v6_18 => DeviceMapper::V6_18,
+        v7_2 => DeviceMapper::V7_2,
     ]
     /// What runs an hctx again that could not issue all its requests.
     restart: Restart [
@@ -286,5 +309,9 @@ crate::axes! {
         v6_1 => None,
     ]
     /// Repairs of stalls; kernels of today have them all.
-    fixes: Fixes [v5_11 => Fixes::ALL.without(Fix::SwapLock), v5_13 | v6_1 => Fixes::ALL]
+    fixes: Fixes [
+        v5_11 => Fixes::ALL.without(Fix::SwapLock),
+        v6_6 => Fixes::ALL.without(Fix::StoppedBarrier),
+        v5_13 | v6_1 | v6_12 => Fixes::ALL,
+    ]
 }

@@ -20,8 +20,8 @@ use trace::blktrace::{Categories, DeviceChoice, Format, Options};
 
 pub(crate) use checks::{CheckArgs, DifferentialArgs, ExploreArgs, ReplayScheduleArgs};
 pub(crate) use studies::{
-    CalibrateArgs, CompareArgs, DiffArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs,
-    SweepArgs, SweepFileArgs, SweepOf, SweepPart,
+    BisectArgs, CalibrateArgs, CompareArgs, DiffArgs, JobsArgs, PlotArgs, ReproduceArgs,
+    SensitivityArgs, SweepArgs, SweepFileArgs, SweepOf, SweepPart,
 };
 
 /// Exit codes of all commands, after the help of the program.
@@ -84,6 +84,8 @@ pub(crate) enum Command {
     },
     /// Simulate variants of a scenario with several seeds each, and print the differences
     Compare(CompareArgs),
+    /// Find which differences between two kernels cause a difference of a figure
+    Bisect(BisectArgs),
     /// Compare two reports, or fio's JSON with a report, figure by figure
     Diff(DiffArgs),
     /// Plot reports, or run a scenario with several values of options and plot the runs

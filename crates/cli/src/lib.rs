@@ -7,6 +7,7 @@
 mod amount;
 mod analyze;
 mod args;
+mod bisect;
 mod builtin;
 mod calibrate;
 mod capture;
@@ -105,6 +106,7 @@ fn result_of(command: Command) -> Result<u8, Error> {
         Command::List { json } => list::list(json),
         Command::Show { name } => list::show(&name),
         Command::Compare(args) => compare::compare(&args),
+        Command::Bisect(args) => bisect::bisect(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Sweep(args) => sweep::sweep(&args),

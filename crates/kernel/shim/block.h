@@ -366,7 +366,7 @@ static inline unsigned int shim_max_sectors(struct request_queue *q, enum req_op
 #define req_set_nomerge(queue, req) shim_set_nomerge(queue, req)
 void shim_set_nomerge(struct request_queue *q, struct request *rq);
 #define ELV_ON_HASH(rq) ((rq)->rq_flags & RQF_HASHED)
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 enum bio_merge_status { BIO_MERGE_OK, BIO_MERGE_NONE, BIO_MERGE_FAILED };
 #endif
 
@@ -478,6 +478,7 @@ void wbt_enable_default(void *q_or_disk);
 #define BLK_MQ_F_NO_SCHED 1
 #define BLK_MQ_F_NO_SCHED_BY_DEFAULT 2
 #define blk_mq_is_shared_tags(flags) 0
+#define blk_rq_is_seq_zoned_write(rq) 0
 #define blk_req_zone_write_lock(rq) do { } while (0)
 #define blk_req_zone_write_unlock(rq) do { } while (0)
 #define blk_req_can_dispatch_to_zone(rq) true

@@ -52,7 +52,7 @@ void blk_rq_init(struct request_queue *q, struct request *rq)
 void blk_mq_end_request(struct request *rq, blk_status_t error)
 {
 	BUG_ON(rq->rq_flags & RQF_FLUSH_SEQ || rq->end_io || rq->bio != rq->biotail);
-#ifdef SHIM_FLUSH_COUNTS
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
 	BUG_ON(rq->bio && rq->__sector != rq->bio->bi_iter.bi_sector);
 #endif
 	say("ends");

@@ -74,16 +74,16 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let rules = wrong.of(rules(scenario));
     let jobs = wrong.of(jobs::jobs(scenario));
     let readers = wrong.of(readers::readers(scenario));
-    let (Some(machine), Some(rules), Some((mut jobs, mut ignored)), Some((readers, notes))) =
+    let (Some(machine), Some((rules, note)), Some((mut jobs, mut ignored)), Some((readers, said))) =
         (machine, rules, jobs, readers)
     else {
         return Err(wrong.all());
     };
     jobs.extend(readers.iter().map(|of| of.job.clone()));
-    ignored.extend(notes.into_iter().chain(taken_as_direct(&jobs)));
+    ignored.extend(said.into_iter().chain(taken_as_direct(&jobs)));
     let nothing = Device::default();
     let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
-    let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::from_iter(note));
     let mut mapped = named.mapped.iter();
     for disk in &named.list {
         let made = match disk.kind {
@@ -428,38 +428,54 @@ fn machine(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result<Machine
     })
 }
 
-fn rules(scenario: &Scenario) -> Result<Rules> {
+/// The rules, and a note if those of another kernel are taken.
+fn rules(scenario: &Scenario) -> Result<(Rules, Option<String>)> {
     let Some(name) = scenario.queue.rules.as_deref() else {
-        return single::path_of(scenario, None).map(|single| match single {
+        let single = single::path_of(scenario, None)?;
+        let rules = match single {
             true => Rules::v2_6_32(),
             false => Rules::v6_12(),
-        });
+        };
+        return Ok((rules, None));
     };
-    let rules = Rules::by_name(name).ok_or_else(|| {
+    let refused = |what: String| scenario.error("queue.rules", what);
+    let (rules, note) = if name.contains('+') {
+        (Rules::parse(name).map_err(refused)?, None)
+    } else if let Some(rules) = Rules::by_name(name) {
+        (rules, None)
+    } else {
         let near = nearest_kernel(name);
-        let near = near.map_or(String::new(), |near| format!(" the nearest is {near};"));
-        let what = format!(
-            "no rules of a kernel `{name}`;{near} there are {}; of the single-queue path {}",
-            Rules::names_of(false),
-            Rules::names_of(true)
-        );
-        scenario.error("queue.rules", what)
-    })?;
+        if let Some((rules, true)) = near {
+            let near = rules.name;
+            let note = format!("queue.rules: {name} is taken as {near}, the nearest that is known");
+            (rules, Some(note))
+        } else {
+            let near = near.map(|(near, _)| format!(" the nearest is {};", near.name));
+            let near = near.unwrap_or_default();
+            return Err(refused(format!(
+                "no rules of a kernel `{name}`;{near} there are {}; of the single-queue path {}",
+                Rules::names_of(false),
+                Rules::names_of(true)
+            )));
+        }
+    };
     single::path_of(scenario, Some(&rules))?;
-    Ok(rules)
+    Ok((rules, note))
 }
 
-/// The kernel of blk-mq whose version is nearest, of those that any queue runs with.
-fn nearest_kernel(name: &str) -> Option<&'static str> {
+/// The kernel of blk-mq whose version is nearest, of those that any queue runs with. True: both are
+/// of a time from which on all kernels are modelled as a whole.
+fn nearest_kernel(name: &str) -> Option<(Rules, bool)> {
     let number = |name: &str| -> Option<u32> {
         let (major, minor) = name.strip_prefix('v').unwrap_or(name).split_once('.')?;
         let minor = minor.split(['.', '-']).next()?;
         Some(major.parse::<u32>().ok()?.checked_mul(100)? + minor.parse::<u32>().ok()?.min(99))
     };
     let wanted = number(name)?;
-    let known = Rules::of_path(false).filter_map(|rules| Some((number(rules.name)?, rules.name)));
-    let nearest = known.min_by_key(|(known, _)| known.abs_diff(wanted));
-    nearest.map(|(_, name)| name)
+    let known = Rules::of_path(false).filter_map(|rules| Some((number(rules.name)?, rules)));
+    let (_, nearest) = known.min_by_key(|(known, _)| known.abs_diff(wanted))?;
+    let whole = wanted >= number(Rules::PRESETS[0].name)?;
+    Some((nearest, whole))
 }
 
 /// The January 2024 series, which changes some schedulers only.
@@ -557,7 +573,8 @@ fn queue(
     let single = rules.single_queue.is_some();
     let (nr_requests, before) = nr_requests(asked, driver, scheduler, single)?;
     let rotational = driver.plan.rotational_when_chosen;
-    let defaults = scheduler.defaults(hz, before).of_kernel(&rules, rotational);
+    let seen = rules.depth_hook.seen(before, nr_requests);
+    let defaults = scheduler.defaults(hz, seen).of_kernel(&rules, rotational);
     let iosched = iosched::written(asked, defaults, adjusted)?;
     let nomerges = match written.nomerges.unwrap_or(0) {
         0 => NoMerges::All,

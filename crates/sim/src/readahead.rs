@@ -286,9 +286,10 @@ impl ReadAhead {
         let pages = self.size.min(rest);
         let whole = match self.rules.mark {
             MarkAt::OfWindow => self.size,
-            MarkAt::BeforeEnd => pages,
+            MarkAt::BeforeEnd | MarkAt::NoneAtEnd => pages,
         };
-        let mark = whole.checked_sub(self.async_size);
+        let cut = self.rules.mark == MarkAt::NoneAtEnd && self.size >= rest;
+        let mark = whole.checked_sub(self.async_size).filter(|_| !cut);
         (pages > 0).then(|| Window {
             start: self.start,
             pages,

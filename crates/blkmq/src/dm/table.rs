@@ -7,7 +7,7 @@
 
 use super::PathId;
 use super::selector::SelectorKind;
-use crate::rules::{DeviceMapper, QueueModes, Repeat};
+use crate::rules::{AttachedHandler, DeviceMapper, PgInitDelay, QueueModes, Repeat};
 
 mod text;
 mod words;
@@ -21,6 +21,8 @@ pub struct Table {
     pub queue_if_no_path: bool,
     /// Feature retain_attached_hw_handler.
     pub retain_attached_hw_handler: bool,
+    /// How the kernel that has read the table prints that feature.
+    pub attached_handler: AttachedHandler,
     /// Feature pg_init_retries; 0 if there is none.
     pub pg_init_retries: u32,
     /// Feature pg_init_delay_msecs; 2000 if there is none.
@@ -87,6 +89,7 @@ impl Table {
         let mut table = Table {
             queue_if_no_path: false,
             retain_attached_hw_handler: false,
+            attached_handler: rules.attached_handler,
             pg_init_retries: 0,
             pg_init_delay_msecs: PG_INIT_DELAY_MSECS,
             queue_mode: QueueMode::Request,
@@ -95,6 +98,9 @@ impl Table {
             groups: Vec::new(),
         };
         table.read_features(&mut words, rules)?;
+        if rules.pg_init_delay == PgInitDelay::Default {
+            table.pg_init_delay_msecs = PG_INIT_DELAY_MSECS;
+        }
         let arguments = words.count("number of hardware handler words", 1024)?;
         let mut handler = words.take(arguments, "hardware handler")?;
         // The parser of each has its own words; a bio-based target has no handler.

@@ -72,6 +72,25 @@ pub trait Attributes: Sized + 'static {
         true
     }
 
+    /// async_depth is the queue's (v7.0). Default: it is not.
+    fn has_depth_of_queue(&self) -> bool {
+        false
+    }
+
+    /// queue_async_depth_store(): none is no number.
+    fn store_async_depth(&mut self, at: &Attribute<Self>, text: &str) -> Result<(), StoreError> {
+        let depth = parse_long(at.name, text)?;
+        match at.store {
+            _ if depth == 0 => {
+                let (name, text) = (at.name, text.trim_end().to_owned());
+                return Err(StoreError::NotANumber { name, text });
+            }
+            Store::Int(store) => store(self, depth.min(i32::MAX as u64) as i32),
+            Store::Long(store) => store(self, depth),
+        }
+        Ok(())
+    }
+
     /// Writes `text` to the attribute `name`, as a write to sysfs would.
     fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
         let Some(attribute) = Self::TABLE.iter().find(|a| a.name == name) else {
@@ -88,6 +107,9 @@ pub trait Attributes: Sized + 'static {
                 name: name.to_owned(),
                 known: known.filter(|known| self.has(known)).collect(),
             });
+        }
+        if name == "async_depth" && self.has_depth_of_queue() {
+            return self.store_async_depth(attribute, text);
         }
         match attribute.store {
             Store::Int(store) => store(self, parse_int(attribute.name, text)?),

@@ -8,7 +8,7 @@ use super::hook::{ElevatorTimer, Hooks};
 use super::token::ElevatorTokens;
 use crate::names::Label;
 use crate::queue::IrqClass;
-use crate::rules::ShallowDepth;
+use crate::rules::{AsyncDepth, Rules, ShallowDepth};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SchedulerInfo {
@@ -112,15 +112,23 @@ pub enum MinShallow {
     Depth(u32),
     /// [`shallow_share`] of this many percent.
     Percent(u32),
+    /// 1; or queue/async_depth, at first nr_requests (v7.0).
+    OneOrAll,
 }
 
 impl MinShallow {
-    /// In the unit of a map that was created when nr_requests was `first`.
-    pub fn of(self, rule: ShallowDepth, shift: u32, first: u32) -> Option<u32> {
+    /// In the unit of a map whose shift this is, if depth_updated saw nr_requests as `seen`.
+    pub fn of(self, rules: &Rules, shift: u32, seen: u32) -> Option<u32> {
         match self {
             MinShallow::Unlimited => None,
             MinShallow::Depth(depth) => Some(depth),
-            MinShallow::Percent(percent) => Some(shallow_share(percent, rule, shift, first)),
+            MinShallow::Percent(percent) => {
+                Some(shallow_share(percent, rules.shallow_depth, shift, seen))
+            }
+            MinShallow::OneOrAll => Some(match rules.async_depth {
+                AsyncDepth::OfQueue => seen,
+                _ => 1,
+            }),
         }
     }
 }

@@ -24,8 +24,8 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     path: RequestPath::MultiQueue,
     default_for_one_queue: true,
     has_series: true,
-    // sbitmap_queue_min_shallow_depth() in dd_depth_updated() (v6.1, v6.12).
-    min_shallow_depth: MinShallow::Depth(1),
+    // sbitmap_queue_min_shallow_depth() in dd_depth_updated().
+    min_shallow_depth: MinShallow::OneOrAll,
     picks: &[series::dispatch::At::Drain.label()],
     probes: Probes {
         insert: "ins",

@@ -20,7 +20,8 @@ use crate::plug::PlugList;
 use crate::queue::LockKind;
 use crate::request::{HctxId, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{
-    DirectIssue, DirectUnplug, Fix, LastHint, PlugOrder, PlugRun, StarvedIssue, StoppedIssue,
+    DirectIssue, DirectUnplug, Fix, LastHint, PlugOrder, PlugRun, PlugSeveral, StarvedIssue,
+    StoppedIssue,
 };
 use crate::step::{Cx, Label, Next, Steps as _, labels};
 use steps::steps;
@@ -61,23 +62,34 @@ fn flush_plug_list(cx: &mut Cx<'_>, from_schedule: bool) {
     set_places(cx, rest);
     let plug = &cx.cpu.plug;
     let old = cx.rules().direct_issue != DirectIssue::UnlessBusy;
-    if !(old || plug.multiple_queues || plug.has_elevator || from_schedule) {
-        if cx.rules().direct_unplug == DirectUnplug::Traced {
-            cx.trace_count(TraceAction::Unplug, rest.len() as u64);
-        }
-        if cx.q.settings.driver_queue_rqs {
-            rest = sub!(queue_rqs(rest));
-            if !rest.is_empty() {
-                at!(Next);
+    let several = plug.multiple_queues && cx.rules().plug_several == PlugSeveral::ByCtx;
+    let direct: bool = !(old || several || plug.has_elevator || from_schedule);
+    let mut others: PlugList = PlugList::default();
+    loop {
+        if direct {
+            others = other_queues(cx, &mut rest);
+            if cx.rules().direct_unplug == DirectUnplug::Traced {
+                cx.trace_count(TraceAction::Unplug, rest.len() as u64);
+            }
+            if cx.q.settings.driver_queue_rqs {
+                rest = sub!(queue_rqs(rest));
+                if !rest.is_empty() {
+                    at!(Next);
+                    rest = sub!(plug_issue_direct(rest));
+                }
+            } else {
                 rest = sub!(plug_issue_direct(rest));
             }
-        } else {
-            rest = sub!(plug_issue_direct(rest));
+            at!(Group);
         }
-        at!(Group);
-    }
-    while !rest.is_empty() {
-        rest = sub!(dispatch_plug_list(rest, from_schedule));
+        while !rest.is_empty() {
+            rest = sub!(dispatch_plug_list(rest, from_schedule));
+        }
+        rest = others;
+        let Some(first) = rest.first() else {
+            return;
+        };
+        turn_to(cx, first.queue);
     }
 }
 
@@ -427,6 +439,21 @@ fn ends_run(cx: &Cx<'_>, rest: PlugList, rq: RequestId) -> bool {
     next.is_none_or(|next| pool[next.rq].hctx != pool[rq].hctx)
 }
 
+/// Moves the requests of other queues than the first one's out of the rest
+/// (blk_mq_extract_queue_requests()).
+fn other_queues(cx: &Cx<'_>, rest: &mut PlugList) -> PlugList {
+    let (mut own, mut others) = (PlugList::default(), PlugList::default());
+    while let Some(entry) = rest.pop_front(cx.mq, cx.cpu.id) {
+        let list = match entry.queue == cx.q.id {
+            true => &mut own,
+            false => &mut others,
+        };
+        list.push_back(cx.mq, cx.cpu.id, entry);
+    }
+    *rest = own;
+    others
+}
+
 /// Moves the requests that are issued with `lead` out of the rest.
 fn gather(cx: &Cx<'_>, rest: &mut PlugList, lead: Plugged) -> QueueList {
     let cpu = cx.cpu.id;
@@ -488,6 +515,7 @@ impl PlugPath {
         let groups = self.find::<dispatch_plug_list::State>();
         let rests = [
             flush.map(|state| state.rest),
+            flush.map(|state| state.others),
             whole.map(|state| state.rest),
             direct.map(|state| state.rest),
             groups.map(|state| state.rest),

@@ -234,7 +234,7 @@ fn init_request(cx: &mut Cx<'_>, rq: RequestId, bio: BioId, passthrough: bool) {
     r.use_sched = cx.q.has_elevator() && !dispatches && !around;
     // A cached request has its time already (v6.1).
     let stamp = cx.rules().stamp;
-    if stamp == Stamp::OfPlug || r.start_time == SimTime::ZERO {
+    if stamp != Stamp::Each || r.start_time == SimTime::ZERO {
         let now = cx.cpu.now();
         r.start_time = cx.cpu.plug.time(stamp, now);
     }

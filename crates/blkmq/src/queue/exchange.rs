@@ -41,8 +41,10 @@ pub(super) fn sched_tags(
     };
     let rule = settings.rules.shallow_depth;
     let info = settings.scheduler.info();
-    let first = settings.nr_requests_first;
-    let shallow = info.and_then(|f| f.min_shallow_depth.of(rule, shift_for(made_for), first));
+    let hook = settings.rules.depth_hook;
+    let seen = hook.seen(settings.nr_requests_first, settings.nr_requests);
+    let shift = shift_for(made_for);
+    let shallow = info.and_then(|f| f.min_shallow_depth.of(&settings.rules, shift, seen));
     let mut one = || {
         let mut map = Sbitmap::new(made_for, cpus, rule, shallow, waiters, &mut *hint);
         map.follow(&settings.rules);

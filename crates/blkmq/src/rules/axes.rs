@@ -100,6 +100,25 @@ macro_rules! axes {
                 /// All presets.
                 pub const ALL: [$Rules; WORDS.len()] = [$(preset(Preset::$Preset)),+];
 
+                /// Axes on which the other rules have another value, each with both values.
+                pub fn unlike(&self, other: &$Rules) -> Vec<(&'static str, [String; 2])> {
+                    let mut all = Vec::new();
+                    $(if self.$axis != other.$axis {
+                        let values = [&self.$axis, &other.$axis].map(|value| format!("{value:?}"));
+                        all.push((stringify!($axis), values));
+                    })+
+                    all
+                }
+
+                /// Takes the value of an axis from other rules. False: there is no such axis.
+                pub fn take(&mut self, axis: &str, from: &$Rules) -> bool {
+                    match axis {
+                        $(stringify!($axis) => self.$axis = from.$axis,)+
+                        _ => return false,
+                    }
+                    true
+                }
+
                 /// The axes, for the reference.
                 pub const AXES: $crate::rules::Axes = $crate::rules::Axes {
                     presets: &[$(($word, [$(Some(WORDS[Preset::$Like as usize]),)? None][0])),+],

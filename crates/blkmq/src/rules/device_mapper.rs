@@ -14,8 +14,10 @@ crate::axes! {
         V4_12 "v4.12" = V4_6,
         V4_20 "v4.20" = V4_12,
         V6_1 "v6.1" = V4_20,
-        /// No axis here has changed since 6.1.
-        V6_12 "v6.12" = V6_1,
+        V6_6 "v6.6" = V6_1,
+        V6_12 "v6.12" = V6_6,
+        V6_18 "v6.18" = V6_12,
+        V7_2 "v7.2" = V6_18,
     }
 
     /// What is done under m->lock when a path is chosen (multipath_clone_and_map()).
@@ -121,6 +123,14 @@ crate::axes! {
     held: Held { V4_5 => RunQueue, V4_12 => KickList }
     /// The timer of queue_if_no_path_timeout_secs.
     no_path_timer: bool [V4_5 => false, V6_1 => true]
+    /// pg_init_delay_msecs of the table, or its default whatever the table says, as that is set
+    /// after the table is read (alloc_multipath_stage2()).
+    pg_init_delay: PgInitDelay {
+        V4_5 | V6_1 | V6_12 | V7_2 => OfTable,
+        V4_20 | V6_6 | V6_18 => Default,
+    }
+    /// retain_attached_hw_handler is a feature, or always so and not printed (7.0).
+    attached_handler: AttachedHandler { V4_5 => Feature, V7_2 => Retained }
     /// What differs on the way of a request through the mapped queue.
     requests: MappedRequests [
         V4_5 => MappedRequests::V4_5,

@@ -11,7 +11,10 @@ crate::axes! {
         /// Stable merging as it came.
         V5_13 "v5.13" = V5_11,
         V6_1 "v6.1" = V5_13,
-        V6_12 "v6.12" = V6_1,
+        V6_6 "v6.6" = V6_1,
+        V6_12 "v6.12" = V6_6,
+        V6_18 "v6.18" = V6_12,
+        V7_2 "v7.2" = V6_18,
     }
 
     /// When queues of processes that start together are merged (bfq_do_or_sched_stable_merge()).
@@ -45,16 +48,19 @@ crate::axes! {
     /// A group is pending from its activation, and any but the root makes the scenario asymmetric;
     /// or while a queue of its own has requests, and more than one does
     /// (num_groups_with_pending_reqs, v6.2).
-    pending_groups: PendingGroups { V5_11 => SinceActivation, V6_12 => Exact }
+    pending_groups: PendingGroups { V5_11 => SinceActivation, V6_6 => Exact }
     /// While the queue in service is idle, a large request lowers the limit of injection to one, or
     /// is passed over while something is with the driver (bfq_choose_bfqq_for_injection(), v6.3).
-    injection_scan: InjectionScan { V5_11 => LowersLimit, V6_12 => PassesLarge }
+    injection_scan: InjectionScan { V5_11 => LowersLimit, V6_6 => PassesLarge }
     /// A request that is inserted is merged, in a section of its own, and traced, then it gets its
     /// queue; or it gets its queue first (bfq_insert_request(), v5.17).
     insert_order: InsertOrder { V5_11 => MergeFirst, V6_1 => QueueFirst }
     /// Saved state comes back after a split when the request has been counted, and only if the
     /// queue is the process's own then, or directly (bfq_bfqq_resume_state(), 6.12.y).
     resume_after: ResumeAfter { V5_11 => Counting, V6_12 => Split }
+    /// The candidate of a stable merge that was delayed is put before the merge is set up, or after
+    /// it (bfq_setup_stable_merge(), v6.3).
+    stable_put: StablePut { V5_11 => BeforeMerge, V6_6 => AfterMerge }
     /// Weight raising is for queues of any weight that have one owner, part of its state is saved;
     /// or for those of default weight, stably merged ones too (v5.12).
     raising: Raising { V5_11 => AnyWeight, V5_13 => DefaultWeight }
@@ -88,10 +94,10 @@ crate::axes! {
     /// A request goes straight to the dispatch list if its queue and the one in service wake each
     /// other and no other queue is busy.
     waker_bypass: bool [V5_11 => false, V5_13 => true, V6_1 => false]
-    /// Limits of injection begin with the stamp of their queue's creation (6.12.y), not zero.
-    stamp_at_creation: bool [V5_11 => false, V6_12 => true]
+    /// Limits of injection begin with the stamp of their queue's creation, not zero.
+    stamp_at_creation: bool [V5_11 => false, V6_6 => true]
     /// One set of queues for each of a drive's access ranges (v6.3).
-    actuators: bool [V5_11 => false, V6_12 => true]
+    actuators: bool [V5_11 => false, V6_6 => true]
     /// A candidate for a stable merge that another one replaces is put. No kernel does it:
     /// docs/findings/0002 proposes it.
     puts_candidate: bool [V5_11 => false]

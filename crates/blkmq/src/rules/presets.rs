@@ -1,6 +1,25 @@
 //! Presets by name and kind, and presets with one change.
 
-use super::{BioPlug, FairQueueing, Fix, Restart, Rules, Series, StableMerge};
+use super::{
+    AsyncDepth, BioPlug, DepthHook, FairQueueing, Fix, Restart, Rules, Series, StableMerge,
+};
+
+impl DepthHook {
+    /// queue/nr_requests as depth_updated sees it when it changes.
+    pub const fn seen(self, old: u32, new: u32) -> u32 {
+        match self {
+            DepthHook::BeforeStore => old,
+            DepthHook::AfterStore => new,
+        }
+    }
+}
+
+impl AsyncDepth {
+    /// queue/async_depth after that change (blk_mq_update_nr_requests(), v7.0).
+    pub(crate) fn scaled(async_depth: u32, old: u32, new: u32) -> u32 {
+        (async_depth * new / old.max(1)).max(1)
+    }
+}
 
 impl Rules {
     /// These rules with another series.
@@ -37,7 +56,13 @@ impl Rules {
     ];
 
     /// Complete presets of blk-mq, oldest first.
-    pub const PRESETS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
+    pub const PRESETS: [Rules; 5] = [
+        Rules::v6_1(),
+        Rules::v6_6(),
+        Rules::v6_12(),
+        Rules::v6_18(),
+        Rules::v7_2(),
+    ];
 
     /// Presets of blk-mq of which only schedulers and restarts are modelled, the rest being v6.1;
     /// oldest first.
@@ -87,5 +112,65 @@ impl Rules {
         let bare = name.strip_prefix('v').unwrap_or(name);
         let mut all = Rules::ALL.into_iter();
         all.find(|rules| &rules.name[1..] == bare)
+    }
+
+    /// Rules as users write them: a preset, or one with axes of others, as in
+    /// `v6.1+bio_plug@v6.12+fair_queueing.actuators@v6.12`. An error says what is wrong.
+    pub fn parse(text: &str) -> Result<Rules, String> {
+        let known = |name: &str| Rules::by_name(name).ok_or(format!("no kernel `{name}`"));
+        let mut parts = text.split('+');
+        let mut rules = known(parts.next().unwrap_or_default())?;
+        for part in parts {
+            let Some((axis, kernel)) = part.split_once('@') else {
+                return Err(format!("`{part}`; expected AXIS@KERNEL after a +"));
+            };
+            let from = known(kernel)?;
+            if !rules.take_axis(axis, &from) {
+                let differ = rules.differences(&from).into_iter().map(|(axis, _)| axis);
+                let differ: Vec<String> = differ.collect();
+                return Err(format!(
+                    "no axis `{axis}`; between {} and {kernel} differ {}",
+                    rules.name,
+                    differ.join(", ")
+                ));
+            }
+        }
+        Ok(rules)
+    }
+
+    /// Axes on which other rules have another value, those of a table within as `TABLE.AXIS`.
+    pub fn differences(&self, other: &Rules) -> Vec<(String, [String; 2])> {
+        let mut all = Vec::new();
+        for (axis, values) in self.unlike(other) {
+            let (a, b) = (self, other);
+            let within = match axis {
+                "fair_queueing" => a.fair_queueing.unlike(&b.fair_queueing),
+                "time_slices" => a.time_slices.unlike(&b.time_slices),
+                "device_mapper" => a.device_mapper.unlike(&b.device_mapper),
+                "restart" => a.restart.unlike(&b.restart),
+                _ => Vec::new(),
+            };
+            match within.is_empty() {
+                // Only the names of the two differ.
+                true if matches!(axis, "device_mapper" | "restart") => {}
+                true => all.push((axis.to_owned(), values)),
+                false => {
+                    let named = within.into_iter();
+                    all.extend(named.map(|(of, values)| (format!("{axis}.{of}"), values)));
+                }
+            }
+        }
+        all
+    }
+
+    fn take_axis(&mut self, axis: &str, from: &Rules) -> bool {
+        match axis.split_once('.') {
+            None => self.take(axis, from),
+            Some(("fair_queueing", axis)) => self.fair_queueing.take(axis, &from.fair_queueing),
+            Some(("time_slices", axis)) => self.time_slices.take(axis, &from.time_slices),
+            Some(("device_mapper", axis)) => self.device_mapper.take(axis, &from.device_mapper),
+            Some(("restart", axis)) => self.restart.take(axis, &from.restart),
+            Some(_) => false,
+        }
     }
 }

@@ -447,7 +447,12 @@ impl Values {
         let first = self.first.unwrap_or(nr_requests);
         let mut elevator = match instead {
             Some(instead) => instead.clone(),
-            None => self.scheduler.defaults(HZ, first),
+            None => {
+                let seen = self.rules.depth_hook.seen(first, nr_requests);
+                self.scheduler
+                    .defaults(HZ, seen)
+                    .of_kernel(&self.rules, false)
+            }
         };
         for (name, value) in &self.attributes {
             elevator.store(name, value).expect("a value that it takes");

@@ -370,6 +370,33 @@ pub(crate) struct CompareArgs {
     pub(crate) reports: ReportArgs,
 }
 
+const BISECT_CODES: &str = "\
+Exit codes:
+    0  the condition holds under --to, and the axes that cause it are printed
+    1  it does not hold
+    2  bad input or usage";
+
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, after_help = BISECT_CODES)]
+pub(crate) struct BisectArgs {
+    /// A scenario
+    pub(crate) scenario: String,
+    /// The kernel whose figure is 1
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) from: String,
+    /// The kernel under which the condition holds
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) to: String,
+    /// The condition: a figure of `compare` as a share of that under --from, e.g. 'iops < 0.9'
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) when: String,
+    /// Print JSON in place of the text
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) sweep: SweepArgs,
+}
+
 const DIFF_CODES: &str = "\
 A figure differs if it does by more than --threshold percent and, where the files show how far runs
 vary, by more than --deviations standard deviations.

@@ -498,7 +498,7 @@ fn the_clock_is_read_anew_after_a_tag() {
     let ran = place.blksim(&["run", "classes.toml", "--blktrace", "run"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_followed(&place, "calls", 2_000);
-    assert_followed(&place, "log", 16_000);
+    assert_followed(&place, "log", 14_000);
 }
 
 /// Bios that must not wait and find no tag, and the workers of io_uring that hand them in again: a

@@ -128,10 +128,13 @@ fn flushes(config: &mut Config) {
     }
 }
 
+/// Later ones differ from the last in nothing that these worlds have.
+const KERNELS: [Rules; 3] = [Rules::v6_1(), Rules::v6_6(), Rules::v6_12()];
+
 fn table(rows: &[Row]) -> String {
     let mut lines = String::new();
     for &(name, schedulers, tasks, change) in rows {
-        for rules in Rules::PRESETS {
+        for rules in KERNELS {
             for &scheduler in schedulers {
                 let mut config = Config::new(name, rules, scheduler, tasks);
                 change(&mut config);

@@ -259,6 +259,9 @@ impl Core {
         (task, next): (Option<TaskId>, &mut SimTime),
         recorder: &mut Recorder,
     ) {
+        if env.trace.is_empty() {
+            return;
+        }
         let (from, to) = (env.traced_at, env.now());
         if let Some(timeline) = timeline_of(self) {
             timeline.add(env.id, SpanKind::Traced, from, to);

@@ -9,7 +9,10 @@ blkmq::axes! {
         V2_6_35 "2.6.35" = V2_6_32,
         V4_20 "v4.20" = V2_6_35,
         V6_1 "v6.1" = V4_20,
-        V6_12 "v6.12" = V6_1,
+        V6_6 "v6.6" = V6_1,
+        V6_12 "v6.12" = V6_6,
+        V6_18 "v6.18" = V6_12,
+        V7_2 "v7.2" = V6_18,
     }
 
     /// The stream is continued by the marked page of the last window and by the page after that
@@ -36,11 +39,11 @@ blkmq::axes! {
     /// (io_pages, v4.10), which later windows keep.
     oversize: Oversize { V2_6_32 => Window, V4_20 => DeviceSize }
     /// The mark in a window that the end of the file cuts is where it would be without the end, or
-    /// as far before the end (do_page_cache_ra(), v5.8).
-    mark: MarkAt { V2_6_32 => OfWindow, V6_1 => BeforeEnd }
+    /// as far before the end (do_page_cache_ra(), v5.8), or there is none (7.2).
+    mark: MarkAt { V2_6_32 => OfWindow, V6_1 => BeforeEnd, V7_2 => NoneAtEnd }
     /// prev_pos is the last page of the last read(2), the position after the last page that was
     /// copied, or the position after the last read(2).
-    prev_pos: PrevPos { V2_6_32 => LastPage, V6_1 => BehindEachPage, V6_12 => BehindRead }
+    prev_pos: PrevPos { V2_6_32 => LastPage, V6_1 => BehindEachPage, V6_6 => BehindRead }
     /// After POSIX_FADV_RANDOM pages are read one by one, or the requested pages and no more
     /// (force_page_cache_readahead(), v2.6.34).
     random: RandomAdvice { V2_6_32 => PageByPage, V2_6_35 => AsAsked }

@@ -7,6 +7,7 @@ use core::fmt;
 
 use super::{GroupTable, PG_INIT_DELAY_MSECS, PathTable, QueueMode, Table};
 use crate::dm::selector::SelectorKind;
+use crate::rules::AttachedHandler;
 
 /// The number of words, and the words.
 struct Counted<'a>(&'a [String]);
@@ -100,6 +101,7 @@ impl fmt::Display for Table {
         let first = self.first_group.map_or(0, |group| group + 1);
         // alloc_multipath_stage2(): a bio-based target has the feature in any case.
         let retains = self.retain_attached_hw_handler || self.queue_mode == QueueMode::Bio;
+        let retains = retains && self.attached_handler == AttachedHandler::Feature;
         let (features, handler) = (self.features_with(retains), self.hw_handler_words());
         write!(f, "{features} {handler} {} {first}", self.groups.len())?;
         self.groups

@@ -15,6 +15,8 @@ const CLASS_FACTOR: u64 = 8;
 /// Share of asynchronous operations and of synchronous writes, in sixteenths: without queues under
 /// weight raising, and with some.
 const SIXTEENTHS: [[u32; 2]; 2] = [[8, 12], [3, 6]];
+/// The same of queue/async_depth, in twelfths (v7.0).
+const TWELFTHS: [[u32; 2]; 2] = [[8, 12], [3, 6]];
 
 impl Bfq {
     /// The limit of an operation; none if it is unlimited.
@@ -23,8 +25,12 @@ impl Bfq {
         if sync && matches!(wanted.op, Op::Read | Op::Flush) {
             return None;
         }
-        let wr = usize::from(self.wr_busy_queues != 0);
-        Some((of * SIXTEENTHS[wr][usize::from(sync)] / 16).max(1))
+        let (wr, sync) = (usize::from(self.wr_busy_queues != 0), usize::from(sync));
+        let limit = match self.settings.async_depth {
+            Some([_, seen]) => seen * TWELFTHS[wr][sync] / 12,
+            None => of * SIXTEENTHS[wr][sync] / 16,
+        };
+        Some(limit.max(1))
     }
 
     /// The limit of an operation whose process has no queue of its kind.

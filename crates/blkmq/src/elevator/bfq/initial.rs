@@ -66,6 +66,7 @@ impl Bfq {
         Bfq {
             settings: *settings,
             rules,
+            depth_hook: queue.rules.depth_hook,
             fixed: Fixed::new(settings.hz, &rules),
             submitters: queue.submitters.clone(),
             rotational: queue.rotational,

@@ -32,7 +32,7 @@ use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, Sectors};
-use crate::rules::{BfqWork, FairQueueing, InsertOrder};
+use crate::rules::{AsyncDepth, BfqWork, DepthHook, FairQueueing, InsertOrder};
 use crate::time::SimTime;
 
 /// BFQ of one queue. Fields named `..._ns` are times of the clock, others are ticks.
@@ -40,6 +40,7 @@ use crate::time::SimTime;
 pub struct Bfq {
     pub(super) settings: BfqSettings,
     pub(super) rules: FairQueueing,
+    pub(super) depth_hook: DepthHook,
     pub(super) fixed: Fixed,
     pub(super) submitters: Submitters,
     /// queue/rotational.
@@ -257,8 +258,13 @@ impl Scheduler for Bfq {
         self.depth(wanted)
     }
 
-    fn depth_updated(&mut self, old: u32, _new: u32) {
-        self.settings.nr_requests = old;
+    fn depth_updated(&mut self, old: u32, new: u32) {
+        let settings = &mut self.settings;
+        settings.nr_requests = self.depth_hook.seen(old, new);
+        let scaled = settings
+            .async_depth
+            .map(|[now, _]| AsyncDepth::scaled(now, old, new));
+        settings.async_depth = scaled.map(|depth| [depth; 2]);
     }
 
     fn store(&mut self, name: &str, text: &str, now: Now) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@
 //! 6.12.117).
 
 use crate::elevator::attribute::{Attribute, Attributes, attributes};
+use crate::rules::{AsyncDepth, Rules};
 use crate::time::Jiffies;
 
 const MS: u64 = 1_000_000;
@@ -19,8 +20,11 @@ const SLICE_STRICT: u64 = SLICE_IDLE;
 pub struct BfqSettings {
     /// Ticks per second.
     pub hz: u32,
-    /// queue/nr_requests at the last notice to the scheduler, which comes before the change.
+    /// queue/nr_requests at the last notice to the scheduler, as depth_updated saw it.
     pub nr_requests: u32,
+    /// queue/async_depth, where there is one (v7.0), and the same as bfq_depth_updated() saw it
+    /// last: at first that of a queue without scheduler.
+    pub async_depth: Option<[u32; 2]>,
     /// Deadline of asynchronous and of synchronous requests, ns.
     pub fifo_expire_ns: [u64; 2],
     /// Longest seek backward, KiB. Default 16384.
@@ -45,6 +49,7 @@ impl BfqSettings {
         BfqSettings {
             hz,
             nr_requests,
+            async_depth: None,
             fifo_expire_ns: [250 * MS, 125 * MS],
             back_seek_max: 16 * 1024,
             back_seek_penalty: 2,
@@ -101,5 +106,23 @@ impl Attributes for BfqSettings {
             });
         "low_latency" is "1: raise the weight of interactive and soft real-time queues",
             |s| s.low_latency.into(), Long(|s, v| s.low_latency = v > 0);
+        "async_depth" is "nr_requests * 3 / 4, from v7.0 on: tags for synchronous writes",
+            |s| s.async_depth.map_or(-1, |[now, _]| now.into()), Long(|s, v| {
+                let depth = v.clamp(1, s.nr_requests.into()) as u32;
+                s.async_depth = s.async_depth.map(|_| [depth; 2]);
+            });
     };
+
+    fn follow(&mut self, rules: &Rules, _rotational: bool) {
+        let depth = [self.nr_requests * 3 / 4, self.nr_requests];
+        self.async_depth = (rules.async_depth == AsyncDepth::OfQueue).then_some(depth);
+    }
+
+    fn has(&self, name: &str) -> bool {
+        name != "async_depth" || self.has_depth_of_queue()
+    }
+
+    fn has_depth_of_queue(&self) -> bool {
+        self.async_depth.is_some()
+    }
 }

@@ -8,7 +8,7 @@ use super::Bfq;
 use super::ids::QId;
 use super::merge_event::MergeEvent;
 use super::process::ProcessId;
-use crate::rules::{ResumeAfter, StableMerge};
+use crate::rules::{StableMerge, StablePut};
 
 /// The decision about a queue that was just created.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +133,7 @@ impl Bfq {
         let references = self
             .process_references(q)
             .min(self.process_references(candidate));
-        let put_first = self.rules.resume_after == ResumeAfter::Counting;
+        let put_first = self.rules.stable_put == StablePut::BeforeMerge;
         if put_first {
             self.put_stable(candidate);
         }

@@ -14,7 +14,7 @@ use crate::elevator::{Elevator, Hooks, Override, QueueShape, StoreError, Wanted,
 use crate::env::{Bit, CacheLine, Cpu, Lock, Slab, SpinLock, Word, value};
 use crate::list::QueueList;
 use crate::queue::{CTXS_A_WORD, IrqClass, LockId, RequestQueue};
-use crate::request::{CpuId, HctxId, Place, Request, RequestPool};
+use crate::request::{CpuId, HctxId, Op, Place, Request, RequestPool};
 use crate::rules::{AsyncDepth, Rules, ShallowDepth};
 use crate::sbitmap::shift_for;
 use crate::step::{Cx, Next};
@@ -98,12 +98,12 @@ impl KyberShared {
             data: Slab::new(QueueData {
                 hz: settings.hz,
                 targets: settings.targets(),
-                async_depth: shallow_share(
+                async_depth: settings.async_depth.unwrap_or(shallow_share(
                     ASYNC_PERCENT,
                     rules.shallow_depth,
                     shift,
                     settings.nr_requests,
-                ),
+                )),
                 buckets: Histograms::default(),
                 timeouts: Default::default(),
                 p99: Default::default(),
@@ -165,21 +165,6 @@ impl KyberShared {
 
     pub(super) fn data(&self) -> impl core::ops::DerefMut<Target = QueueData> + '_ {
         self.data.held(CpuId(0))
-    }
-
-    /// queue/nr_requests is about to change from `old`, with a map of words of this shift.
-    pub fn depth_updated(&self, old: u32, shift: u32) {
-        match self.async_depth {
-            AsyncDepth::AtStart => {}
-            AsyncDepth::OfMap => {
-                let share = shallow_share(ASYNC_PERCENT, ShallowDepth::PerWord, shift, 0);
-                self.data().async_depth = share;
-            }
-            AsyncDepth::BeforeChange => {
-                let share = shallow_share(ASYNC_PERCENT, ShallowDepth::Total, 0, old);
-                self.data().async_depth = share;
-            }
-        }
     }
 
     fn kcqs_of(&self, khd: &KyberHctx) -> &[Lock<[QueueList; DOMAINS]>] {
@@ -268,17 +253,20 @@ impl Ops for KyberShared {
         khd.flushed.peek() || words.any(|word| word.peek() != 0)
     }
 
-    /// Operations that are not synchronous leave a quarter of the tags to others. Zero is no limit,
-    /// as for the kernel's allocation.
+    /// Operations that are not synchronous leave a quarter of the tags to others, up to v7.0;
+    /// then all but synchronous reads. Zero is no limit, as for the kernel's allocation.
     fn limit_depth(&self, _q: &RequestQueue, wanted: Wanted, _cpu: &mut Cpu) -> Option<u32> {
-        if wanted.is_sync() {
+        let write = self.async_depth == AsyncDepth::OfQueue && wanted.op != Op::Read;
+        if wanted.is_sync() && !write {
             return None;
         }
         let depth = match self.async_depth {
             AsyncDepth::OfMap => {
                 shallow_share(ASYNC_PERCENT, ShallowDepth::PerWord, wanted.map.shift, 0)
             }
-            AsyncDepth::AtStart | AsyncDepth::BeforeChange => self.data().async_depth,
+            AsyncDepth::AtStart | AsyncDepth::OfRequests | AsyncDepth::OfQueue => {
+                self.data().async_depth
+            }
         };
         Some(depth).filter(|&depth| depth > 0)
     }
@@ -294,16 +282,20 @@ impl Ops for KyberShared {
 
     fn store(
         &self,
-        _q: &RequestQueue,
+        q: &RequestQueue,
         name: &str,
         text: &str,
         _cpu: &mut Cpu,
     ) -> Result<(), StoreError> {
         let mut data = self.data();
-        let mut settings = KyberSettings::defaults(data.hz, 0);
+        let mut settings = KyberSettings::defaults(data.hz, q.settings.nr_requests);
+        settings.follow(&q.settings.rules, false);
         (settings.read_lat_nsec, settings.write_lat_nsec) = (data.targets[0], data.targets[1]);
         settings.store(name, text)?;
         data.targets = settings.targets();
+        if name == "async_depth" {
+            data.async_depth = settings.async_depth.unwrap_or(data.async_depth);
+        }
         Ok(())
     }
 

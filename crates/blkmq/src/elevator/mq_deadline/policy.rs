@@ -26,7 +26,7 @@ use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::not_state::NotState;
 use crate::request::{BioId, Direction, Op, Place, RequestId, RequestPool, Sector, Sectors};
-use crate::rules::{BatchPosition, HeadInsert, Rules, ShallowDepth};
+use crate::rules::{AsyncDepth, BatchPosition, DepthHook, HeadInsert, Rules, ShallowDepth};
 use crate::sort::SortTree;
 use batch::ticks;
 use level::{Level, Position, Stats};
@@ -35,6 +35,8 @@ pub struct MqDeadline {
     pub settings: MqDeadlineSettings,
     head_insert: HeadInsert,
     shallow_depth: ShallowDepth,
+    async_depth: AsyncDepth,
+    depth_hook: DepthHook,
 
     /// Requests inserted at head; with [`HeadInsert::Global`] only the first list is used.
     at_head: [QueueList; LEVELS],
@@ -65,6 +67,8 @@ impl Clone for MqDeadline {
             settings,
             head_insert,
             shallow_depth,
+            async_depth,
+            depth_hook,
             at_head,
             levels,
             index,
@@ -76,6 +80,8 @@ impl Clone for MqDeadline {
         *settings = source.settings;
         *head_insert = source.head_insert;
         *shallow_depth = source.shallow_depth;
+        *async_depth = source.async_depth;
+        *depth_hook = source.depth_hook;
         *at_head = source.at_head;
         levels.clone_from(&source.levels);
         index.clone_from(&source.index);
@@ -102,6 +108,8 @@ impl MqDeadline {
             settings,
             head_insert: rules.head_insert,
             shallow_depth: rules.shallow_depth,
+            async_depth: rules.async_depth,
+            depth_hook: rules.depth_hook,
             at_head: [QueueList::new(); LEVELS],
             levels: [level.clone(), level.clone(), level],
             index: MergeIndex::default(),
@@ -178,14 +186,12 @@ impl MqDeadline {
         self.index.remove(pool, rq);
     }
 
-    /// A request from a head list: from the global one it moves the position (v6.12).
-    fn start_from_head(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
-        if self.head_insert == HeadInsert::Global {
-            let level = level_of(pool[rq].ioprio);
-            let dir = pool[rq].op.direction() as usize;
-            if let Position::Latest(sector) = &mut self.levels[level].position[dir] {
-                *sector = pool[rq].sector;
-            }
+    /// A request from a head list, which moves the position where that is a sector.
+    pub(super) fn start_from_head(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
+        let level = level_of(pool[rq].ioprio);
+        let dir = pool[rq].op.direction() as usize;
+        if let Position::Latest(sector) = &mut self.levels[level].position[dir] {
+            *sector = pool[rq].sector;
         }
         self.start(pool, rq)
     }
@@ -300,10 +306,14 @@ impl Scheduler for MqDeadline {
         }
     }
 
-    /// Every write to queue/nr_requests discards the async_depth that was set; and as the hook
-    /// runs before the new value is stored, the old one takes its place.
-    fn depth_updated(&mut self, old: u32, _new: u32) {
-        self.settings.async_depth = old;
+    /// Every write to queue/nr_requests discards the async_depth that was set, up to v7.0; and
+    /// where the hook runs before the new value is stored, the old one takes its place.
+    fn depth_updated(&mut self, old: u32, new: u32) {
+        self.settings.async_depth = match self.async_depth {
+            AsyncDepth::OfQueue => AsyncDepth::scaled(self.settings.async_depth, old, new),
+            _ => self.depth_hook.seen(old, new),
+        };
+        self.settings.async_depth_max = self.settings.async_depth_max.map(|_| new);
     }
 
     fn store(&mut self, name: &str, text: &str, _now: Now) -> Result<(), StoreError> {

@@ -6,6 +6,7 @@
 
 use crate::elevator::attribute::{Attribute, Attributes, Value, attributes};
 use crate::request::Direction;
+use crate::rules::{AsyncDepth, Rules};
 use crate::time::Jiffies;
 
 /// Settings of one queue's mq-deadline. Names are those of sysfs.
@@ -28,6 +29,9 @@ pub struct MqDeadlineSettings {
     pub fifo_batch: u32,
     /// Scheduler tags for operations other than reads. Default nr_requests.
     pub async_depth: u32,
+    /// The most that may be written to async_depth, which is nr_requests where the attribute is
+    /// the queue's; none: any number.
+    pub async_depth_max: Option<u32>,
 }
 
 impl MqDeadlineSettings {
@@ -43,6 +47,7 @@ impl MqDeadlineSettings {
             front_merges: true,
             fifo_batch: 16,
             async_depth: nr_requests,
+            async_depth_max: None,
         }
     }
 
@@ -83,8 +88,19 @@ impl Attributes for MqDeadlineSettings {
         "front_merges" is "1: look for front merges",
             |s| Value::from(s.front_merges), Int(|s, v| s.front_merges = v > 0);
         "async_depth" is "nr_requests as it was at first: tags for anything but reads, at least 1",
-            |s| Value::from(s.async_depth), Int(|s, v| s.async_depth = not_negative(v).max(1));
+            |s| Value::from(s.async_depth), Int(|s, v| {
+                s.async_depth = not_negative(v).max(1).min(s.async_depth_max.unwrap_or(u32::MAX));
+            });
     };
+
+    fn follow(&mut self, rules: &Rules, _rotational: bool) {
+        let of_queue = rules.async_depth == AsyncDepth::OfQueue;
+        self.async_depth_max = of_queue.then_some(self.async_depth);
+    }
+
+    fn has_depth_of_queue(&self) -> bool {
+        self.async_depth_max.is_some()
+    }
 }
 
 #[cfg(test)]

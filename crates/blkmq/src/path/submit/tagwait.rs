@@ -10,7 +10,7 @@ use crate::env::Answer;
 use crate::path::sbitmap::{TagMap, sbitmap_queue_get_batch, sbitmap_queue_wake_up};
 use crate::path::tag::{self, identity_index, shares_tags, try_get_tag};
 use crate::request::{BioId, HctxId, Place, RequestId};
-use crate::rules::Fix;
+use crate::rules::{Fix, TagsAhead};
 use crate::sbitmap::Sbitmap;
 use crate::step::{Cx, Next};
 use crate::waiter::Waiter;
@@ -41,15 +41,34 @@ pub(super) fn alloc_requests(cx: &mut Cx<'_>, bio: BioId, passthrough: bool) -> 
     let mut hint: Option<u32> = None;
     // blk_mq_get_tags() takes none at once where queues share a set.
     if ahead > 1 && shallow.is_none() && !cx.set().queue_shared() {
-        let from: u32 = map_of(cx, hctx).hint_before(cx.cpu);
         if locked {
             at!(TagBatch);
         }
-        let tags = TagMap::of_requests(cx.q, hctx);
-        /// __blk_mq_alloc_requests_batch(): take tags for all that the plug announced.
-        let run = sub!(TagBatch, sbitmap_queue_get_batch(tags, from, ahead));
-        if let Some((first, bits)) = run {
-            return Some(alloc_requests_batch(cx, bio, hctx, first, bits));
+        let mut wanted: u32 = ahead;
+        let mut found: Option<RequestId> = None;
+        while wanted > 0 {
+            let from: u32 = map_of(cx, hctx).hint_before(cx.cpu);
+            let tags = TagMap::of_requests(cx.q, hctx);
+            /// __blk_mq_alloc_requests_batch(): take tags for all that the plug announced.
+            let run = sub!(TagBatch, sbitmap_queue_get_batch(tags, from, wanted));
+            let Some((first, bits)) = run else {
+                break;
+            };
+            if let Some(rq) = found {
+                cx.pool().get_queue(1);
+                put_into_cache(cx, bio, rq);
+            }
+            found = Some(alloc_requests_batch(cx, bio, hctx, first, bits));
+            wanted = match cx.rules().tags_ahead {
+                TagsAhead::OneRun => 0,
+                TagsAhead::AllWanted => wanted.saturating_sub(bits.count_ones()),
+            };
+            if wanted > 0 {
+                at!(TagBatch);
+            }
+        }
+        if found.is_some() {
+            return found;
         }
         // No run of free tags: a single one will do.
     } else if !shares_tags(cx.mq, cx.q) {
@@ -174,19 +193,23 @@ fn alloc_requests_batch(
     bits: u64,
 ) -> RequestId {
     cx.cpu.plug.cached_queue = cx.q.id;
-    let flags = cx.pool().bio(bio).flags;
     cx.pool().get_queue(bits.count_ones() - 1);
-    let now = cx.cpu.now();
     let highest = bits.ilog2();
     for bit in (0..highest).filter(|bit| bits >> bit & 1 == 1) {
         let rq = tag::adopt(cx, hctx, first + bit);
-        let mut pool = cx.pool();
-        pool[rq].place = Place::PlugCache;
-        pool[rq].start_time = now;
-        pool[rq].flags = flags;
-        cx.cpu.plug.cached.push_front(&mut pool, rq);
+        put_into_cache(cx, bio, rq);
     }
     tag::adopt(cx, hctx, first + highest)
+}
+
+/// It was allocated for this bio, and another one takes it.
+fn put_into_cache(cx: &mut Cx<'_>, bio: BioId, rq: RequestId) {
+    let now = cx.cpu.now();
+    let mut pool = cx.pool();
+    pool[rq].place = Place::PlugCache;
+    pool[rq].start_time = now;
+    pool[rq].flags = pool.bio(bio).flags;
+    cx.cpu.plug.cached.push_front(&mut pool, rq);
 }
 
 /// Under the wait queue's lock, which it releases. The entry of a task that only tries again is in

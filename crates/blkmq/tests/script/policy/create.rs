@@ -61,7 +61,10 @@ impl PolicyQueue {
             log: kind.info().is_some_and(|info| info.logs),
             ..QueueSettings::plain(rules, kind, nr_requests)
         };
-        let of_kind = || kind.defaults(hz, nr_requests);
+        let of_kind = || {
+            let rotational = settings.rotational_when_chosen;
+            kind.defaults(hz, nr_requests).of_kernel(&rules, rotational)
+        };
         let scheduler = instead.cloned().unwrap_or_else(of_kind);
         let mut queue = PolicyQueue {
             pool: RequestPool::new(REQUESTS, BIOS),

@@ -268,11 +268,8 @@ impl Driver for CpuDriver<'_> {
         }
         cpu.at_ps += ps;
         self.core.spent.label(label, ps);
-        // The loop goes on: whether it is recorded must not change a run.
-        if !cpu.trace.is_empty() {
-            cold_path();
-            let of = (self.task, &mut *self.next_record);
-            self.core.hand_over_trace(cpu, of, self.recorder);
+        if !cpu.trace.is_empty() && self.core.follower.is_none() {
+            self.was_followed(cpu);
         }
         while self.locks > cpu.locks_held() {
             self.release(cpu, stores);
@@ -426,6 +423,13 @@ impl Driver for CpuDriver<'_> {
 
     fn context(&self, cpu: &Cpu) -> usize {
         context(cpu.owner)
+    }
+
+    /// The loop goes on with the trace points taken: whether they are recorded changes no run.
+    #[cold]
+    fn was_followed(&mut self, cpu: &mut Cpu) {
+        let of = (self.task, &mut *self.next_record);
+        self.core.hand_over_trace(cpu, of, self.recorder);
     }
 
     fn one_by_one(&mut self, only: bool) {

@@ -26,7 +26,7 @@ impl MqDeadline {
                 return None;
             }
             self.at_head[level].remove(pool, rq);
-            return Some(self.start(pool, rq));
+            return Some(self.start_from_head(pool, rq));
         }
         let rq = match self.next_in_sector_order(pool, level, self.last_dir) {
             Some(rq) if self.batching < self.settings.fifo_batch => rq,
