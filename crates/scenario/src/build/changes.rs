@@ -1,7 +1,10 @@
-//! Writes to queue/scheduler during a run.
+//! Writes to queue/scheduler and to files of queue/iosched/ during a run.
 
-use super::{Driver, Result, Scenario, microseconds, scheduler_named, single};
-use sim::plan::{ChangePlan, DiskId, DiskPlan};
+use blkmq::rules::Series;
+
+use super::{Driver, Result, Scenario, iosched, microseconds, scheduler_named, single};
+use crate::change::Change;
+use sim::plan::{ChangePlan, ChangeTo, DiskId, DiskPlan};
 
 /// Schedulers that one queue may be changed to at most.
 const CHANGES_MAX: usize = 255;
@@ -14,7 +17,14 @@ pub(super) fn changes(
     hz: u32,
 ) -> Result<Vec<ChangePlan>> {
     let mut all = Vec::new();
-    for (index, change) in scenario.change.iter().enumerate() {
+    // In order of time: an attribute is one of the scheduler that the queue has then.
+    let mut written: Vec<(usize, &Change)> = scenario.change.iter().enumerate().collect();
+    written.sort_by_key(|(_, change)| change.at_us);
+    let mut now: Vec<_> = disks
+        .iter()
+        .map(|disk| disk.queue.scheduler.clone())
+        .collect();
+    for (index, change) in written {
         let error = |key: &str, what: String| {
             let field = format!("change.{index}.{key}");
             Err(scenario.error(&field, what))
@@ -30,11 +40,36 @@ pub(super) fn changes(
                 continue;
             }
             found = true;
-            let kind = match scheduler_named(&change.scheduler, &drivers[number]) {
+            let single = disk.queue.rules.single_queue.is_some();
+            let disk_id = DiskId(number as u16);
+            let name = match (&change.scheduler, &change.attribute, change.value) {
+                (Some(name), None, None) => name,
+                (None, Some(name), Some(value)) => {
+                    if single || disk.queue.rules.series != Series::STOCK {
+                        let what = "attributes change during a run with blk-mq and no series";
+                        return error("attribute", what.to_owned());
+                    }
+                    let name = match iosched::store(&mut now[number], name, value) {
+                        Ok(name) => name,
+                        Err(what) => return error("attribute", what),
+                    };
+                    let to = ChangeTo::Attribute(name, value);
+                    all.push(ChangePlan {
+                        at,
+                        disk: disk_id,
+                        to,
+                    });
+                    continue;
+                }
+                _ => {
+                    let what = "either `scheduler`, or `attribute` and `value`";
+                    return error("at_us", what.to_owned());
+                }
+            };
+            let kind = match scheduler_named(name, &drivers[number]) {
                 Ok(kind) => kind,
                 Err(what) => return error("scheduler", what),
             };
-            let single = disk.queue.rules.single_queue.is_some();
             if !kind.serves(single) {
                 return error("scheduler", single::wrong_path(kind, single));
             }
@@ -43,13 +78,14 @@ pub(super) fn changes(
                 return error("scheduler", format!("more than {CHANGES_MAX} changes"));
             }
             let nr_requests = blkmq::queue::nr_requests_for(kind, disk.device.queue_depth);
+            let to = ChangeTo::Scheduler(further.len() as u8);
             all.push(ChangePlan {
                 at,
-                disk: DiskId(number as u16),
-                to: further.len() as u8,
-                scheduler: kind,
+                disk: disk_id,
+                to,
             });
-            further.push(kind.defaults(hz, nr_requests));
+            now[number] = kind.defaults(hz, nr_requests);
+            further.push(now[number].clone());
         }
         if let Some(name) = change.device.as_ref().filter(|_| !found) {
             let names: Vec<&str> = disks.iter().map(|d| d.device.name.as_str()).collect();
@@ -57,6 +93,5 @@ pub(super) fn changes(
             return error("device", what);
         }
     }
-    all.sort_by_key(|change| change.at);
     Ok(all)
 }

@@ -33,22 +33,24 @@ pub(super) fn written(
     Ok(iosched)
 }
 
-/// A write to an attribute, or its error.
-fn store(
+/// A write to an attribute, whose name is returned, or its error.
+pub(super) fn store(
     iosched: &mut SchedulerSettings,
     name: &str,
     value: i64,
-) -> std::result::Result<(), String> {
-    let has = |kind: SchedulerKind| kind.attributes().iter().any(|&(known, _)| known == name);
+) -> std::result::Result<&'static str, String> {
+    let find = |kind: SchedulerKind| {
+        let known = kind.attributes().into_iter();
+        known.map(|(known, _)| known).find(|known| *known == name)
+    };
     let kind = iosched.kind();
-    if !has(kind) {
-        let whose = names_of(has);
+    let Some(known) = find(kind) else {
         let own = kind.name();
-        return Err(format!(
-            "an attribute of {whose}, but the scheduler is {own}"
-        ));
-    }
-    iosched
-        .store(name, &value.to_string())
-        .map_err(|e| e.to_string())
+        return Err(match names_of(|kind| find(kind).is_some()) {
+            whose if whose.is_empty() => format!("no scheduler has an attribute `{name}`"),
+            whose => format!("an attribute of {whose}, but the scheduler is {own}"),
+        });
+    };
+    let stored = iosched.store(known, &value.to_string());
+    stored.map(|()| known).map_err(|e| e.to_string())
 }
