@@ -45,11 +45,14 @@ pub(super) fn store(
     };
     let kind = iosched.kind();
     let Some(known) = find(kind) else {
-        let own = kind.name();
-        return Err(match names_of(|kind| find(kind).is_some()) {
-            whose if whose.is_empty() => format!("no scheduler has an attribute `{name}`"),
-            whose => format!("an attribute of {whose}, but the scheduler is {own}"),
-        });
+        let has = |kind: SchedulerKind| find(kind).is_some();
+        if !SchedulerKind::ALL.iter().any(|&kind| has(kind)) {
+            return Err(format!("no scheduler has an attribute `{name}`"));
+        }
+        let (whose, own) = (names_of(has), kind.name());
+        return Err(format!(
+            "an attribute of {whose}, but the scheduler is {own}"
+        ));
     };
     let stored = iosched.store(known, &value.to_string());
     stored.map(|()| known).map_err(|e| e.to_string())
