@@ -107,8 +107,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     single::check_jobs(scenario, &jobs, &disks)?;
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
     unread::rotational(scenario, &named.list, &disks, &mut ignored);
-    unread::fair_queueing(scenario, &named.list, &disks, &mut ignored);
-    unread::too_many_ranges(scenario, &named.list, &disks)?;
+    unread::fair_queueing(scenario, &named.list, &disks, &mut ignored)?;
     let groups = groups::groups(scenario, &jobs, &disks, &mut ignored)?;
     let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
     groups::put_in(&groups, &jobs, &mut threads);

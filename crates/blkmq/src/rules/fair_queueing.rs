@@ -5,7 +5,6 @@
 //! 6.1.192, 6.12.117.
 
 use super::Rules;
-use crate::queue::ACCESS_RANGES_MAX;
 
 crate::axes! {
     pub struct FairQueueing, const {
@@ -121,12 +120,12 @@ impl FairQueueing {
         "raised-count",
     ];
 
-    /// The most access ranges that a queue may have: with more, a kernel uses list heads that it
-    /// has not set up (docs/findings/0005).
+    /// With more access ranges than this, a kernel uses list heads that it has not set up
+    /// (docs/findings/0005).
     pub const fn ranges_max(&self) -> usize {
         match self.actuators && !self.sets_up_lists {
             true => 2,
-            false => ACCESS_RANGES_MAX,
+            false => usize::MAX,
         }
     }
 

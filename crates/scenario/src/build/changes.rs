@@ -1,5 +1,6 @@
 //! Writes to queue/scheduler and to files of queue/iosched/ during a run.
 
+use blkmq::elevator::SchedulerSettings;
 use blkmq::rules::Series;
 
 use super::{Driver, Result, Scenario, iosched, microseconds, scheduler_named, single};
@@ -40,52 +41,12 @@ pub(super) fn changes(
                 continue;
             }
             found = true;
-            let single = disk.queue.rules.single_queue.is_some();
-            let disk_id = DiskId(number as u16);
-            let name = match (&change.scheduler, &change.attribute, change.value) {
-                (Some(name), None, None) => name,
-                (None, Some(name), Some(value)) => {
-                    if single || disk.queue.rules.series != Series::STOCK {
-                        let what = "attributes change during a run with blk-mq and no series";
-                        return error("attribute", what.to_owned());
-                    }
-                    let name = match iosched::store(&mut now[number], name, value) {
-                        Ok(name) => name,
-                        Err(what) => return error("attribute", what),
-                    };
-                    let to = ChangeTo::Attribute(name, value);
-                    all.push(ChangePlan {
-                        at,
-                        disk: disk_id,
-                        to,
-                    });
-                    continue;
-                }
-                _ => {
-                    let what = "either `scheduler`, or `attribute` and `value`";
-                    return error("at_us", what.to_owned());
-                }
+            let to = match to(change, disk, &drivers[number], &mut now[number], hz) {
+                Ok(to) => to,
+                Err((key, what)) => return error(key, what),
             };
-            let kind = match scheduler_named(name, &drivers[number]) {
-                Ok(kind) => kind,
-                Err(what) => return error("scheduler", what),
-            };
-            if !kind.serves(single) {
-                return error("scheduler", single::wrong_path(kind, single));
-            }
-            let further = &mut disk.queue.further;
-            if further.len() == CHANGES_MAX {
-                return error("scheduler", format!("more than {CHANGES_MAX} changes"));
-            }
-            let nr_requests = blkmq::queue::nr_requests_for(kind, disk.device.queue_depth);
-            let to = ChangeTo::Scheduler(further.len() as u8);
-            all.push(ChangePlan {
-                at,
-                disk: disk_id,
-                to,
-            });
-            now[number] = kind.defaults(hz, nr_requests);
-            further.push(now[number].clone());
+            let disk = DiskId(number as u16);
+            all.push(ChangePlan { at, disk, to });
         }
         if let Some(name) = change.device.as_ref().filter(|_| !found) {
             let names: Vec<&str> = disks.iter().map(|d| d.device.name.as_str()).collect();
@@ -94,4 +55,43 @@ pub(super) fn changes(
         }
     }
     Ok(all)
+}
+
+/// What is written to a queue whose scheduler is `now`, or the key that is wrong.
+fn to(
+    change: &Change,
+    disk: &mut DiskPlan,
+    driver: &Driver,
+    now: &mut SchedulerSettings,
+    hz: u32,
+) -> std::result::Result<ChangeTo, (&'static str, String)> {
+    let single = disk.queue.rules.single_queue.is_some();
+    let name = match (&change.scheduler, &change.attribute, change.value) {
+        (Some(name), None, None) => name,
+        (None, Some(name), Some(value)) => {
+            if single || disk.queue.rules.series != Series::STOCK {
+                let what = "attributes change during a run with blk-mq and no series";
+                return Err(("attribute", what.to_owned()));
+            }
+            let name = iosched::store(now, name, value).map_err(|what| ("attribute", what))?;
+            return Ok(ChangeTo::Attribute(name, value));
+        }
+        _ => {
+            let what = "either `scheduler`, or `attribute` and `value`";
+            return Err(("at_us", what.to_owned()));
+        }
+    };
+    let kind = scheduler_named(name, driver).map_err(|what| ("scheduler", what))?;
+    if !kind.serves(single) {
+        return Err(("scheduler", single::wrong_path(kind, single)));
+    }
+    let further = &mut disk.queue.further;
+    if further.len() == CHANGES_MAX {
+        let what = format!("more than {CHANGES_MAX} changes");
+        return Err(("scheduler", what));
+    }
+    let nr_requests = blkmq::queue::nr_requests_for(kind, disk.device.queue_depth);
+    *now = kind.defaults(hz, nr_requests);
+    further.push(now.clone());
+    Ok(ChangeTo::Scheduler(further.len() as u8 - 1))
 }

@@ -52,13 +52,14 @@ pub(super) fn rotational(
     }
 }
 
-/// The same for `stable_merge` and `repairs`, in the common queue table or a device's own.
+/// The same for `stable_merge` and `repairs`, in the common queue table or a device's own; an error
+/// if a drive has more access ranges than the scheduler survives.
 pub(super) fn fair_queueing(
     scenario: &Scenario,
     written: &[Disk<'_>],
     disks: &[DiskPlan],
     ignored: &mut Vec<String>,
-) {
+) -> Result<()> {
     let mut check = |table: &str, queue: &Queue, disks: &[DiskPlan]| {
         for (key, value) in [
             ("stable_merge", &queue.stable_merge),
@@ -75,14 +76,10 @@ pub(super) fn fair_queueing(
         let table = format!("{}.queue", written.field);
         check(&table, &written.device.queue, std::slice::from_ref(disk));
     }
+    too_many_ranges(scenario, written, disks)
 }
 
-/// A drive with so many access ranges has a scheduler that does not survive its first dispatch.
-pub(super) fn too_many_ranges(
-    scenario: &Scenario,
-    written: &[Disk<'_>],
-    disks: &[DiskPlan],
-) -> Result<()> {
+fn too_many_ranges(scenario: &Scenario, written: &[Disk<'_>], disks: &[DiskPlan]) -> Result<()> {
     for (written, disk) in written.iter().zip(disks) {
         let (rules, ranges) = (&disk.queue.rules, disk.device.access_ranges.len());
         let most = rules.fair_queueing.ranges_max();
