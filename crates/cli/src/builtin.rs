@@ -18,8 +18,16 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/bfq-burst.toml"),
     ),
     built_in(
+        "bfq-low-latency-toggle.toml",
+        include_str!("../scenarios/bfq-low-latency-toggle.toml"),
+    ),
+    built_in(
         "bfq-startup.toml",
         include_str!("../scenarios/bfq-startup.toml"),
+    ),
+    built_in(
+        "bfq-two-readers.toml",
+        include_str!("../scenarios/bfq-two-readers.toml"),
     ),
     built_in(
         "cfq-cooperators.toml",

@@ -2,7 +2,8 @@
 
 use blkmq::elevator::{OF_KERNELS, SchedulerKind};
 use blkmq::rules::{
-    AfterRefusal, BioPlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series, StableMerge,
+    AfterRefusal, BioPlug, FairQueueing, NoMerges, QueueLimits, Restart, RestartRule, Rules,
+    Series, StableMerge,
 };
 use blkmq::time::Duration;
 
@@ -106,7 +107,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     single::check_jobs(scenario, &jobs, &disks)?;
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
     unread::rotational(scenario, &named.list, &disks, &mut ignored);
-    unread::stable_merge(scenario, &named.list, &disks, &mut ignored);
+    unread::fair_queueing(scenario, &named.list, &disks, &mut ignored)?;
     let groups = groups::groups(scenario, &jobs, &disks, &mut ignored)?;
     let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
     groups::put_in(&groups, &jobs, &mut threads);
@@ -570,6 +571,11 @@ fn queue(
             rules.with_stable_merge(named(asked, key, name, StableMerge::by_name, names)?)
         }
     };
+    let names = asked.queue.repairs.as_deref().unwrap_or("none");
+    let (key, with) = (("repairs", "repair"), |names: &str| {
+        rules.with_repairs(names)
+    });
+    let rules = named(asked, key, names, with, &FairQueueing::REPAIRS)?;
     let single = rules.single_queue.is_some();
     let (nr_requests, before) = nr_requests(asked, driver, scheduler, single)?;
     let rotational = driver.plan.rotational_when_chosen;

@@ -52,6 +52,10 @@ pub struct Queue {
     /// When bfq merges queues of processes that start together: `never`, `within-burst` (v5.13) or
     /// `since-activation` (v5.14 and later). Default: as in `rules`.
     pub stable_merge: Option<String>,
+    /// Repairs of bfq that no kernel has, joined by `+` (docs/findings): `candidate` (0002),
+    /// `per-actuator` (0003), `sequential` (0004), `active-lists` (0005), `raised-count` (0006).
+    /// Default `none`.
+    pub repairs: Option<String>,
     /// A scheduler's name, or `none`. Default as in the kernel: mq-deadline if the device has one
     /// hardware queue (poll queues count) or one tag map for all, else none.
     pub scheduler: Option<String>,
@@ -127,6 +131,7 @@ impl Queue {
                 .stable_merge
                 .clone()
                 .or_else(|| base.stable_merge.clone()),
+            repairs: self.repairs.clone().or_else(|| base.repairs.clone()),
             scheduler: self.scheduler.clone().or_else(|| base.scheduler.clone()),
             nr_requests: self.nr_requests.or(base.nr_requests),
             nomerges: self.nomerges.or(base.nomerges),
@@ -154,8 +159,8 @@ impl Queue {
         if !info.is_some_and(|info| info.has_series) {
             (self.series, self.dd_cpu_buckets) = (None, None);
         }
-        if !info.is_some_and(|info| info.has_stable_merge) {
-            self.stable_merge = None;
+        if !info.is_some_and(|info| info.fair_queueing) {
+            (self.stable_merge, self.repairs) = (None, None);
         }
         self
     }

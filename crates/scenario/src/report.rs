@@ -107,7 +107,7 @@ pub struct Report {
     /// Each path of mapped devices, in the order of their tables. Left out without a mapped device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathReport>,
-    /// Changes of the scheduler during the run. Left out if there were none.
+    /// Changes of the scheduler and its attributes during the run. Left out if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeReport>,
     /// Suspensions of mapped devices, in order of time. Left out if there were none.
@@ -122,6 +122,10 @@ pub struct Report {
     /// Calls of kernel functions. Left out without `--functions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<Vec<FunctionReport>>,
+    /// Decisions of schedulers with a lasting effect: which queues were merged for good, and why a
+    /// device no longer idles. Left out if there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explanations: Vec<String>,
     /// Options that were accepted and have no effect, with place and reason.
     pub ignored_options: Vec<String>,
     /// What was left out of fio's jobs since it is not modelled, with place and reason. Left out if
@@ -293,6 +297,7 @@ impl Report {
             refused_messages: recorder.refused_messages,
             bio_work_runs: recorder.bio_work_runs,
             functions: None,
+            explanations: recorder.explanations.clone(),
             ignored_options: plan.ignored.clone(),
             left_out_options: plan.left_out.clone(),
             adjusted_options: plan.adjusted.clone(),

@@ -329,6 +329,10 @@ impl Simulator {
             .threads_usage(&self.cpus, self.plan.threads.len());
         let spent = self.cpus.core.spent.clone();
         self.recorder.finish(now, cpus, threads, locks, spent);
+        for queue in &self.layer.mq.queues {
+            self.layer
+                .explain(queue.id, &mut self.recorder.explanations);
+        }
         self.recorder.steady = self.steady.found();
         self.recorder.refused_messages = self.targets.refused();
         self.recorder.bio_work_runs = self.bio_workers.runs();

@@ -3,7 +3,7 @@
 //! Plain data: the simulator is set up from it, once. Made only by `Scenario::plan`, which checks
 //! it as a whole; the scenario is not used afterwards.
 
-use blkmq::elevator::{SchedulerKind, SchedulerSettings, SubmitterGroup};
+use blkmq::elevator::{SchedulerSettings, SubmitterGroup};
 use blkmq::request::{IoClass, IoPrio, SetId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::{Duration, SimTime};
@@ -118,15 +118,21 @@ pub const DEFAULT_PRIORITY: IoPrio = IoPrio {
     level: 4,
 };
 
-/// A write to queue/scheduler while the run goes on.
+/// A write to a file of queue/ while the run goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChangePlan {
     /// From the start of the run.
     pub at: Duration,
     pub disk: DiskId,
-    /// Number among `QueuePlan::further`.
-    pub to: u8,
-    pub scheduler: SchedulerKind,
+    pub to: ChangeTo,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChangeTo {
+    /// queue/scheduler: this number among `QueuePlan::further`.
+    Scheduler(u8),
+    /// A file of queue/iosched/, and its value.
+    Attribute(&'static str, i64),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -143,6 +143,8 @@ pub struct Recorder {
     pub switches: Option<Box<Switches>>,
     /// Values of schedulers over time, if requested.
     pub readings: Option<Box<Readings>>,
+    /// Decisions of schedulers that explain figures ([`blkmq::elevator::Scheduler`]).
+    pub explanations: Vec<String>,
     /// Seeks of rotational disks, if requested and there are any.
     pub seeks: Option<Box<Seeks>>,
     /// I/Os over the measured time, if requested.
@@ -214,6 +216,7 @@ impl Recorder {
             timeline: None,
             switches: None,
             readings: None,
+            explanations: Vec::new(),
             seeks: None,
             rates: None,
             steady: Vec::new(),

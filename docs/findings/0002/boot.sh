@@ -12,7 +12,7 @@ for k in fs/configfs/configfs block/bfq drivers/block/null_blk/null_blk; do
 done
 cp "$@" $d/
 (cd $d && find . | cpio -o -H newc --quiet | gzip -1) > $d.img
-timeout 100 qemu-system-x86_64 -m 512 -smp 1 -accel tcg -icount shift=1,sleep=off -nographic -no-reboot -nic none \
+timeout ${LIMIT:-100} qemu-system-x86_64 -m 512 -smp 1 -accel tcg -icount shift=1,sleep=off -nographic -no-reboot -nic none \
   -kernel $root/boot/vmlinuz-$version -initrd $d.img \
   -append "console=ttyS0 panic=-1 quiet cgroup_no_v1=all slub_debug=FZU,bfq_queue $further" < /dev/null
 rm -rf $d $d.img

@@ -4,6 +4,7 @@
  *
  * A line is a process (one word; it is started when first named) and what it does:
  *   NAME read DEV SECTOR KIB  one read(2), O_DIRECT; the next line does not wait for it
+ *   NAME reads DEV SECTOR KIB STEP MS  such reads for MS, each STEP sectors after the last, within 512 MiB; prints how many
  *   NAME group PATH           moves itself to the cgroup
  *   NAME exit                 ends
  * and, of the script itself:
@@ -48,8 +49,10 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static void do_read(const char *dev, long sector, long kib)
+static void do_reads(const char *dev, long sector, long kib, long step, long ms)
 {
+	long at = 0, count = 0;
+	double end = now() + ms / 1e3;
 	void *buf;
 	int fd = open(dev, O_RDONLY | O_DIRECT);
 
@@ -57,8 +60,14 @@ static void do_read(const char *dev, long sector, long kib)
 		fail(dev);
 	if (posix_memalign(&buf, 4096, kib << 10))
 		fail("posix_memalign");
-	if (pread(fd, buf, kib << 10, sector << 9) != kib << 10)
-		fail("pread");
+	do {
+		if (pread(fd, buf, kib << 10, (sector + at) << 9) != kib << 10)
+			fail("pread");
+		at = (at + step) % (1 << 20);
+		count++;
+	} while (now() < end);
+	if (ms)
+		printf("   %ld reads from %ld on\n", count, sector), fflush(stdout);
 	free(buf);
 	close(fd);
 }
@@ -79,11 +88,13 @@ static void join_group(const char *path)
 static void serve(int orders, int answers)
 {
 	char line[256], arg[200];
-	long sector, kib;
+	long sector, kib, step, ms;
 
 	while (read(orders, line, sizeof(line)) == sizeof(line)) {
 		if (sscanf(line, "read %199s %ld %ld", arg, &sector, &kib) == 3)
-			do_read(arg, sector, kib);
+			do_reads(arg, sector, kib, 0, 0);
+		else if (sscanf(line, "reads %199s %ld %ld %ld %ld", arg, &sector, &kib, &step, &ms) == 5)
+			do_reads(arg, sector, kib, step, ms);
 		else if (sscanf(line, "group %199s", arg) == 1)
 			join_group(arg);
 		else if (!strncmp(line, "exit", 4))

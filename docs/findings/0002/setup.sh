@@ -5,8 +5,8 @@ say() { echo "$(cut -d' ' -f1 /proc/uptime) $*"; }
 device() { # one rotational null_blk, one request at a time, and bfq; "$@": further parameters
   insmod /mod/configfs.ko 2>/dev/null
   insmod /mod/null_blk.ko queue_mode=2 irqmode=2 completion_nsec=10000000 submit_queues=1 hw_queue_depth=1 nr_devices=1 gb=2 "$@"
-  [ -f /iaranges.ko ] && insmod /iaranges.ko && ls -d /sys/block/nullb0/queue/independent_access_ranges/*
-  insmod /mod/bfq.ko
+  [ -f /iaranges.ko ] && insmod /iaranges.ko n=${n:-2} && ls -d /sys/block/nullb0/queue/independent_access_ranges/*
+  insmod $(ls /bfq.ko /mod/bfq.ko 2>/dev/null | head -1) # one of the files takes the place of the packaged one
   echo 1 > /sys/block/nullb0/queue/rotational
   echo bfq > /sys/block/nullb0/queue/scheduler; echo 64 > /sys/block/nullb0/queue/nr_requests
   echo 4 > /sys/block/nullb0/queue/max_sectors_kb; }

@@ -14,7 +14,7 @@
 //! * `classify`, `rate`, `burst`, `wr`: estimates for queues and the device; weight raising
 //! * [`settings`]: the attributes in queue/iosched; `log`: messages in blktrace
 //! * [`protocol`]: merges and splits apart from the scheduler, for exploration
-//! * `counter`: values over time
+//! * `counters`: values over time; `explained`: decisions with lasting effect, for reports
 //!
 //! One lock guards everything; the timer runs in a hard interrupt. The paths are those of
 //! `series.rs`. Kernel: block/bfq-iosched.c, bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117);
@@ -33,6 +33,7 @@ mod counters;
 mod creation;
 mod depth;
 mod entity;
+mod explained;
 mod fixed;
 mod group;
 mod idling;
@@ -79,7 +80,7 @@ use crate::queue::QueueSettings;
 pub const INFO: SchedulerInfo = SchedulerInfo {
     path: RequestPath::MultiQueue,
     has_series: true,
-    has_stable_merge: true,
+    fair_queueing: true,
     // sbitmap_queue_min_shallow_depth() in bfq_depth_updated().
     min_shallow_depth: MinShallow::Depth(1),
     hooks: Hooks {

@@ -191,6 +191,7 @@ forward! {
         fn limit_depth_message(wanted: Wanted) -> Option<String>;
         fn limits_under_lock(wanted: Wanted) -> bool;
         fn shown() -> Vec<(&'static str, Value)>;
+        fn explanations(each: &mut dyn FnMut(&str));
         fn check(pool: &RequestPool);
         fn show(pool: &RequestPool) -> String;
     }

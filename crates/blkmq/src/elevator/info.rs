@@ -22,7 +22,8 @@ pub struct SchedulerInfo {
     pub default_for_one_queue: bool,
     /// `Rules::series`, the January 2024 series, changes it.
     pub has_series: bool,
-    pub has_stable_merge: bool,
+    /// `Rules::fair_queueing` are its rules; it has queues for each access range.
+    pub fair_queueing: bool,
     /// The least shallow depth that it asks for.
     pub min_shallow_depth: MinShallow,
     /// Its locks; the index is the lock's number.
@@ -67,7 +68,7 @@ impl SchedulerInfo {
             single_queue: true,
             default_for_one_queue: false,
             has_series: false,
-            has_stable_merge: false,
+            fair_queueing: false,
             min_shallow_depth: MinShallow::Unlimited,
             locks,
             hooks: Hooks::NONE,

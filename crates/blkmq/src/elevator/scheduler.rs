@@ -435,6 +435,10 @@ pub trait Scheduler: Any + Debug {
     /// nothing.
     fn take_log(&mut self, _each: &mut dyn FnMut(&str)) {}
 
+    /// Decisions with lasting effect that explain figures of a run, as sentences, oldest first.
+    /// Default: none.
+    fn explanations(&self, _each: &mut dyn FnMut(&str)) {}
+
     /// Returns the counter readings since the last call, for curves over time. Called after
     /// dispatch calls and hooks, if curves are wanted. Default: nothing.
     fn take_readings(&mut self, _each: &mut dyn FnMut(Reading)) {}

@@ -4,6 +4,8 @@
 //! Kernel: block/bfq-iosched.c of 5.11, 5.13 (430a67f9d616 and 7ea96eefb009 among it), 5.14-rc5,
 //! 6.1.192, 6.12.117.
 
+use super::Rules;
+
 crate::axes! {
     pub struct FairQueueing, const {
         /// Before stable merging.
@@ -103,9 +105,36 @@ crate::axes! {
     puts_candidate: bool [V5_11 => false]
     /// Queues of two actuators never merge. No kernel does it: docs/findings/0003 proposes it.
     merges_per_actuator: bool [V5_11 => false]
+    /// A stable merge that is due is given up if the queue is sequential. No kernel does it:
+    /// docs/findings/0004 proposes it.
+    keeps_sequential: bool [V5_11 => false]
+    /// The lists of active queues of all actuators are set up, not of two. No kernel does it:
+    /// docs/findings/0005 proposes it.
+    sets_up_lists: bool [V5_11 => false]
+    /// The end of weight raising and a split count only queues that begin or end to be raised. No
+    /// kernel does it: docs/findings/0006 proposes it.
+    counts_raised: bool [V5_11 => false]
 }
 
 impl FairQueueing {
+    /// Repairs that no kernel has, as users write them.
+    pub const REPAIRS: [&str; 5] = [
+        "candidate",
+        "per-actuator",
+        "sequential",
+        "active-lists",
+        "raised-count",
+    ];
+
+    /// With more access ranges than this, a kernel uses list heads that it has not set up
+    /// (docs/findings/0005).
+    pub const fn ranges_max(&self) -> usize {
+        match self.actuators && !self.sets_up_lists {
+            true => 2,
+            false => usize::MAX,
+        }
+    }
+
     /// Wakers and the queues that they wake are served while the queue in service is waited for, a
     /// queue that becomes busy is the first of those, and a queue that merges passes its waker on
     /// (v5.13 and later).
@@ -120,5 +149,26 @@ impl FairQueueing {
             false => 8u32.saturating_sub(weight / 10),
         };
         level as u8
+    }
+}
+
+impl Rules {
+    /// These rules with repairs of [`FairQueueing::REPAIRS`], joined by `+`, or with `none`. `None`
+    /// if there is no repair of some name.
+    pub fn with_repairs(mut self, names: &str) -> Option<Rules> {
+        let rules = &mut self.fair_queueing;
+        for name in names.split('+').filter(|_| names != "none") {
+            *match FairQueueing::REPAIRS
+                .iter()
+                .position(|known| *known == name)?
+            {
+                0 => &mut rules.puts_candidate,
+                1 => &mut rules.merges_per_actuator,
+                2 => &mut rules.keeps_sequential,
+                3 => &mut rules.sets_up_lists,
+                _ => &mut rules.counts_raised,
+            } = true;
+        }
+        Some(self)
     }
 }

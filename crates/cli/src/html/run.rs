@@ -6,8 +6,8 @@ use study::sweep::Ran;
 
 use super::next::{Command, hints, lock_waits};
 use super::{
-    Cell, about, as_text, called, count, curves, figure, folded, page, picture, simulated, table,
-    text, trust,
+    Cell, about, as_text, called, count, curves, figure, folded, list, page, picture, simulated,
+    table, text, trust,
 };
 use crate::amount::{Unit, estimated, written};
 use crate::plot::figures::{self, Figure};
@@ -158,6 +158,7 @@ fn happened(report: &Report, kinds: &[Kind], command: &Command) -> Markup {
             &["", "warm-up", "IOPS", "bandwidth", "mean", "50 %", "99 %", "99.9 %", ""],
             kinds.iter().filter_map(intervals),
         ))
+        (list("Decisions with a lasting effect:", &report.explanations))
         @if kinds.is_empty() { p { "No I/O ended in the measured time." } }
         (table("Setting", &["", "value"], settings(report, command)))
     }

@@ -16,7 +16,9 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
         .lines()
         .skip(1)
         .map_while(|l| l.split_whitespace().next());
-    let judged = are_predicted(names.filter(|name| *name != LONG));
+    // A run that writes an attribute is no capture.
+    let left_out = [LONG, "bfq-low-latency-toggle"];
+    let judged = are_predicted(names.filter(|name| !left_out.contains(name)));
     assert!(judged >= 7, "{judged} runs with a scheduler");
 }
 

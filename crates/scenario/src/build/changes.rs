@@ -1,7 +1,11 @@
-//! Writes to queue/scheduler during a run.
+//! Writes to queue/scheduler and to files of queue/iosched/ during a run.
 
-use super::{Driver, Result, Scenario, microseconds, scheduler_named, single};
-use sim::plan::{ChangePlan, DiskId, DiskPlan};
+use blkmq::elevator::SchedulerSettings;
+use blkmq::rules::Series;
+
+use super::{Driver, Result, Scenario, iosched, microseconds, scheduler_named, single};
+use crate::change::Change;
+use sim::plan::{ChangePlan, ChangeTo, DiskId, DiskPlan};
 
 /// Schedulers that one queue may be changed to at most.
 const CHANGES_MAX: usize = 255;
@@ -14,7 +18,14 @@ pub(super) fn changes(
     hz: u32,
 ) -> Result<Vec<ChangePlan>> {
     let mut all = Vec::new();
-    for (index, change) in scenario.change.iter().enumerate() {
+    // In order of time: an attribute is one of the scheduler that the queue has then.
+    let mut written: Vec<(usize, &Change)> = scenario.change.iter().enumerate().collect();
+    written.sort_by_key(|(_, change)| change.at_us);
+    let mut now: Vec<_> = disks
+        .iter()
+        .map(|disk| disk.queue.scheduler.clone())
+        .collect();
+    for (index, change) in written {
         let error = |key: &str, what: String| {
             let field = format!("change.{index}.{key}");
             Err(scenario.error(&field, what))
@@ -30,26 +41,12 @@ pub(super) fn changes(
                 continue;
             }
             found = true;
-            let kind = match scheduler_named(&change.scheduler, &drivers[number]) {
-                Ok(kind) => kind,
-                Err(what) => return error("scheduler", what),
+            let to = match to(change, disk, &drivers[number], &mut now[number], hz) {
+                Ok(to) => to,
+                Err((key, what)) => return error(key, what),
             };
-            let single = disk.queue.rules.single_queue.is_some();
-            if !kind.serves(single) {
-                return error("scheduler", single::wrong_path(kind, single));
-            }
-            let further = &mut disk.queue.further;
-            if further.len() == CHANGES_MAX {
-                return error("scheduler", format!("more than {CHANGES_MAX} changes"));
-            }
-            let nr_requests = blkmq::queue::nr_requests_for(kind, disk.device.queue_depth);
-            all.push(ChangePlan {
-                at,
-                disk: DiskId(number as u16),
-                to: further.len() as u8,
-                scheduler: kind,
-            });
-            further.push(kind.defaults(hz, nr_requests));
+            let disk = DiskId(number as u16);
+            all.push(ChangePlan { at, disk, to });
         }
         if let Some(name) = change.device.as_ref().filter(|_| !found) {
             let names: Vec<&str> = disks.iter().map(|d| d.device.name.as_str()).collect();
@@ -57,6 +54,44 @@ pub(super) fn changes(
             return error("device", what);
         }
     }
-    all.sort_by_key(|change| change.at);
     Ok(all)
+}
+
+/// What is written to a queue whose scheduler is `now`, or the key that is wrong.
+fn to(
+    change: &Change,
+    disk: &mut DiskPlan,
+    driver: &Driver,
+    now: &mut SchedulerSettings,
+    hz: u32,
+) -> std::result::Result<ChangeTo, (&'static str, String)> {
+    let single = disk.queue.rules.single_queue.is_some();
+    let name = match (&change.scheduler, &change.attribute, change.value) {
+        (Some(name), None, None) => name,
+        (None, Some(name), Some(value)) => {
+            if single || disk.queue.rules.series != Series::STOCK {
+                let what = "attributes change during a run with blk-mq and no series";
+                return Err(("attribute", what.to_owned()));
+            }
+            let name = iosched::store(now, name, value).map_err(|what| ("attribute", what))?;
+            return Ok(ChangeTo::Attribute(name, value));
+        }
+        _ => {
+            let what = "either `scheduler`, or `attribute` and `value`";
+            return Err(("at_us", what.to_owned()));
+        }
+    };
+    let kind = scheduler_named(name, driver).map_err(|what| ("scheduler", what))?;
+    if !kind.serves(single) {
+        return Err(("scheduler", single::wrong_path(kind, single)));
+    }
+    let further = &mut disk.queue.further;
+    if further.len() == CHANGES_MAX {
+        let what = format!("more than {CHANGES_MAX} changes");
+        return Err(("scheduler", what));
+    }
+    let nr_requests = blkmq::queue::nr_requests_for(kind, disk.device.queue_depth);
+    *now = kind.defaults(hz, nr_requests);
+    further.push(now.clone());
+    Ok(ChangeTo::Scheduler(further.len() as u8 - 1))
 }

@@ -33,22 +33,27 @@ pub(super) fn written(
     Ok(iosched)
 }
 
-/// A write to an attribute, or its error.
-fn store(
+/// A write to an attribute, whose name is returned, or its error.
+pub(super) fn store(
     iosched: &mut SchedulerSettings,
     name: &str,
     value: i64,
-) -> std::result::Result<(), String> {
-    let has = |kind: SchedulerKind| kind.attributes().iter().any(|&(known, _)| known == name);
+) -> std::result::Result<&'static str, String> {
+    let find = |kind: SchedulerKind| {
+        let known = kind.attributes().into_iter();
+        known.map(|(known, _)| known).find(|known| *known == name)
+    };
     let kind = iosched.kind();
-    if !has(kind) {
-        let whose = names_of(has);
-        let own = kind.name();
+    let Some(known) = find(kind) else {
+        let has = |kind: SchedulerKind| find(kind).is_some();
+        if !SchedulerKind::ALL.iter().any(|&kind| has(kind)) {
+            return Err(format!("no scheduler has an attribute `{name}`"));
+        }
+        let (whose, own) = (names_of(has), kind.name());
         return Err(format!(
             "an attribute of {whose}, but the scheduler is {own}"
         ));
-    }
-    iosched
-        .store(name, &value.to_string())
-        .map_err(|e| e.to_string())
+    };
+    let stored = iosched.store(known, &value.to_string());
+    stored.map(|()| known).map_err(|e| e.to_string())
 }

@@ -4,7 +4,8 @@
 use blkmq::elevator::{SchedulerInfo, SchedulerKind};
 
 use super::disks::Disk;
-use crate::Scenario;
+use crate::queue::Queue;
+use crate::{Result, Scenario};
 use sim::plan::DiskPlan;
 
 /// Schedulers that these disks have during the run, each once.
@@ -51,31 +52,50 @@ pub(super) fn rotational(
     }
 }
 
-/// The same for `stable_merge`, in the common queue table or a device's own.
-pub(super) fn stable_merge(
+/// The same for `stable_merge` and `repairs`, in the common queue table or a device's own; an error
+/// if a drive has more access ranges than the scheduler survives.
+pub(super) fn fair_queueing(
     scenario: &Scenario,
     written: &[Disk<'_>],
     disks: &[DiskPlan],
     ignored: &mut Vec<String>,
-) {
-    let mut check = |field: &str, disks: &[DiskPlan]| {
-        unless(
-            |info| info.has_stable_merge,
-            scenario,
-            field,
-            disks,
-            ignored,
-        );
+) -> Result<()> {
+    let mut check = |table: &str, queue: &Queue, disks: &[DiskPlan]| {
+        for (key, value) in [
+            ("stable_merge", &queue.stable_merge),
+            ("repairs", &queue.repairs),
+        ] {
+            if value.is_some() {
+                let field = format!("{table}.{key}");
+                unless(|info| info.fair_queueing, scenario, &field, disks, ignored);
+            }
+        }
     };
-    if scenario.queue.stable_merge.is_some() {
-        check("queue.stable_merge", disks);
-    }
+    check("queue", &scenario.queue, disks);
     for (written, disk) in written.iter().zip(disks) {
-        if written.device.queue.stable_merge.is_some() {
-            let field = format!("{}.queue.stable_merge", written.field);
-            check(&field, std::slice::from_ref(disk));
+        let table = format!("{}.queue", written.field);
+        check(&table, &written.device.queue, std::slice::from_ref(disk));
+    }
+    too_many_ranges(scenario, written, disks)
+}
+
+fn too_many_ranges(scenario: &Scenario, written: &[Disk<'_>], disks: &[DiskPlan]) -> Result<()> {
+    for (written, disk) in written.iter().zip(disks) {
+        let (rules, ranges) = (&disk.queue.rules, disk.device.access_ranges.len());
+        let most = rules.fair_queueing.ranges_max();
+        let has = kinds(std::slice::from_ref(disk)).into_iter();
+        let dies = |kind: &SchedulerKind| kind.info().is_some_and(|info| info.fair_queueing);
+        if let Some(kind) = has.filter(|_| ranges > most).find(dies) {
+            let (kernel, name) = (rules.name, kind.name());
+            let what = format!(
+                "{name} of {kernel} crashes at the first dispatch with more than {most} access \
+                 ranges, as it sets up no more lists (docs/findings/0005); use {most}, or \
+                 queue.repairs = \"active-lists\""
+            );
+            return Err(scenario.error(&format!("{}.actuators", written.field), what));
         }
     }
+    Ok(())
 }
 
 /// A note once, unless a scheduler of these disks `reads` the field.

@@ -7,17 +7,19 @@ use blkmq::elevator::Value;
 use serde::Serialize;
 
 use super::as_map;
-use sim::plan::Plan;
+use sim::plan::{ChangeTo, Plan};
 use sim::recorder::Recorder;
 
-/// A write to queue/scheduler during the run.
+/// A write to queue/scheduler or a file of queue/iosched/ during the run.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct ChangeReport {
     /// Name of the device.
     pub device: String,
-    /// The new scheduler.
-    pub scheduler: &'static str,
-    /// queue/iosched/ of the new scheduler, by name; empty without one.
+    /// The new scheduler. Left out of a write to an attribute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<&'static str>,
+    /// queue/iosched/ of the new scheduler, or the attribute that was written, by name; empty
+    /// without a scheduler.
     #[serde(serialize_with = "as_map")]
     pub iosched: Vec<(&'static str, Value)>,
     /// Scheduled time, ns from the start of the run.
@@ -35,11 +37,17 @@ impl ChangeReport {
         let one = pairs.map(|(change, times)| {
             let took = times.begun.zip(times.ended);
             let disk = &plan.disks[change.disk.index()];
-            let settings = &disk.queue.further[usize::from(change.to)];
+            let (scheduler, iosched) = match change.to {
+                ChangeTo::Attribute(name, value) => (None, vec![(name, value.into())]),
+                ChangeTo::Scheduler(to) => {
+                    let settings = &disk.queue.further[usize::from(to)];
+                    (Some(settings.kind().name()), settings.shown())
+                }
+            };
             ChangeReport {
                 device: disk.device.name.clone(),
-                scheduler: change.scheduler.name(),
-                iosched: settings.shown(),
+                scheduler,
+                iosched,
                 at_ns: change.at.0,
                 begun_ns: times.begun.map(|begun| begun.0),
                 took_ns: took.map(|(begun, ended)| ended.since(begun).0),
@@ -53,7 +61,13 @@ impl fmt::Display for ChangeReport {
     #[expect(clippy::cast_precision_loss, reason = "a figure to be read")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        write!(f, "{} to {}", self.device, self.scheduler)?;
+        match (self.scheduler, self.iosched.first()) {
+            (Some(scheduler), _) => write!(f, "{} to {scheduler}", self.device)?,
+            (None, written) => {
+                let (name, value) = written.expect("a change without scheduler is of an attribute");
+                write!(f, "{} {name}={value}", self.device)?;
+            }
+        }
         match (self.begun_ns, self.took_ns) {
             (Some(begun), Some(took)) => {
                 let ms = took as f64 / 1e6;

@@ -72,10 +72,11 @@ impl RunReport {
 }
 
 impl Report {
-    /// Notes on options, each list under its title; no title without notes.
+    /// Notes on schedulers and options, each list under its title; no title without notes.
     pub fn notes(&self) -> String {
         let mut text = String::new();
         for (title, notes) in [
+            ("Decisions with a lasting effect", &self.explanations),
             ("Left out, as it is not modelled", &self.left_out_options),
             ("Accepted without effect", &self.ignored_options),
             ("Taken as the kernel takes it", &self.adjusted_options),

@@ -1,8 +1,8 @@
-//! The process that writes to queue/scheduler during a run, and the requests of its path to the
-//! machine.
+//! The process that writes to queue/scheduler or a file of queue/iosched/ during a run, and the
+//! requests of its path to the machine.
 //!
-//! One write after another, in order of time. Not here: the write itself (`path/switch.rs` of
-//! blkmq).
+//! One write after another, in order of time. A write to queue/iosched/ takes no time, and no lock
+//! from another CPU. Not here: the exchange of schedulers (`path/switch.rs` of blkmq).
 
 use blkmq::env::Answer;
 use blkmq::path::{Frame, Next, SwitchPath};
@@ -12,11 +12,10 @@ use blkmq::time::{Duration, SimTime};
 use super::cpu::Wait;
 use super::cpus::Cpus;
 use super::layer::Layer;
-use super::numbers::Numbers;
 use super::task::{Program, Task, Turn};
 use super::tasks::Tasks;
 use super::timer::{self, Timers};
-use crate::plan::ChangePlan;
+use crate::plan::{ChangePlan, ChangeTo};
 use crate::recorder::ChangeTimes;
 
 #[derive(Clone, Debug, Default)]
@@ -32,7 +31,7 @@ impl Writer {
     pub(super) fn turn(
         &mut self,
         cpus: &mut Cpus,
-        numbers: &Numbers,
+        layer: &Layer,
         changes: &[ChangePlan],
         times: &mut [ChangeTimes],
         id: CpuId,
@@ -51,8 +50,17 @@ impl Writer {
         }
         self.writes = true;
         times[self.next].begun = Some(now);
-        let path = SwitchPath::new(numbers.queue_of(change.disk), change.to);
-        cpus.push(id, Frame::Switch(path));
+        let queue = layer.numbers.queue_of(change.disk);
+        match change.to {
+            ChangeTo::Scheduler(to) => {
+                cpus.push(id, Frame::Switch(SwitchPath::new(queue, to)));
+            }
+            ChangeTo::Attribute(name, value) => {
+                let (q, env) = (layer.mq.queue(queue), &mut cpus[id].env);
+                let stored = q.elevator.store(q, name, &value.to_string(), env);
+                stored.expect("the plan has tried the write");
+            }
+        }
         Turn::Again
     }
 }

@@ -35,6 +35,14 @@ impl Layer {
         }
     }
 
+    /// Adds the explanations of a queue's scheduler.
+    pub(super) fn explain(&self, queue: QueueId, all: &mut Vec<String>) {
+        let name = &self.names[queue.index()];
+        let elevator = &self.mq.queue(queue).elevator;
+        elevator
+            .inspect(|policy| policy.explanations(&mut |line| all.push(format!("{name}: {line}"))));
+    }
+
     /// Gives a queue this one of its further schedulers.
     pub(super) fn exchange(&mut self, queue: QueueId, to: usize) {
         let hints = &mut self.hints;

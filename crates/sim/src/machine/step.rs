@@ -50,6 +50,7 @@ impl Simulator {
                 Stop::Exchange(to) => {
                     let (layer, timers) = (&mut self.layer, &mut self.timers);
                     let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                    layer.explain(cpus.asking(id), &mut self.recorder.explanations);
                     let exchanged = change::exchange(cpus, tasks, layer, timers, id, to);
                     if let (Some(queue), Some(readings)) = (exchanged, &mut self.recorder.readings)
                     {
@@ -162,9 +163,8 @@ impl Simulator {
                 replay.turn(cpus, tasks, &self.layer.mq, (id, task), process)
             }
             Program::Writer(writer) => {
-                let (numbers, changes) = (&self.layer.numbers, &self.plan.changes);
                 let times = &mut self.recorder.changes;
-                writer.turn(&mut self.cpus, numbers, changes, times, id)
+                writer.turn(&mut self.cpus, &self.layer, &self.plan.changes, times, id)
             }
             Program::Dmsetup(dmsetup) => {
                 let numbers = &self.layer.numbers;

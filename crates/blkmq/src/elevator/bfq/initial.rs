@@ -4,6 +4,7 @@
 
 use super::budget::BUDGET_MAX_DEFAULT;
 use super::entity::{Entities, Entity};
+use super::explained::Explained;
 use super::fixed::Fixed;
 use super::group::{AsyncQueues, Group};
 use super::idling::HwTag;
@@ -86,7 +87,7 @@ impl Bfq {
             idle_list: Vec::new(),
             busy_queues: [0; 3],
             wr_busy_queues: 0,
-            wr_miscounted: false,
+            explained: Explained::default(),
             queued: 0,
             elevator_queued: 0,
             weights: Vec::new(),

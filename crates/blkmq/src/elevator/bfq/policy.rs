@@ -10,6 +10,7 @@ use core::ops::Range;
 
 use super::arrive::{queue_of, set_queue_of};
 use super::entity::Entities;
+use super::explained::Explained;
 use super::fixed::Fixed;
 use super::group::Group;
 use super::idling::HwTag;
@@ -70,10 +71,8 @@ pub struct Bfq {
     pub(super) idle_list: Vec<QId>,
     pub(super) busy_queues: [u32; 3],
     pub(super) wr_busy_queues: i32,
-    /// low_latency was cleared once. After that the count above is wrong, as in the kernel: the
-    /// clearing subtracts queues without weight raising as well, and while low_latency is off a
-    /// split counts queues with it.
-    pub(super) wr_miscounted: bool,
+    /// Merges for good, and a wrong count of raised queues: what explains a report.
+    pub(super) explained: Explained,
     pub(super) queued: u32,
     /// Requests that were inserted and have not ended; absorbed ones count for ever (v5.11).
     pub(super) elevator_queued: u32,
@@ -288,6 +287,10 @@ impl Scheduler for Bfq {
 
     fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
         self.log.take(each);
+    }
+
+    fn explanations(&self, each: &mut dyn FnMut(&str)) {
+        self.explained.all(each);
     }
 
     fn take_readings(&mut self, each: &mut dyn FnMut(Reading)) {

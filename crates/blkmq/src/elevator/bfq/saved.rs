@@ -81,9 +81,14 @@ impl Bfq {
         queue.flags.has_short_ttime = saved.has_short_ttime;
         queue.flags.io_bound = saved.io_bound;
         queue.ttime = saved.ttime;
-        let mut coeff_before = 1;
         let served = queue.wr.service;
         let own_coeff = queue.wr.coeff;
+        // Without low_latency the kernel takes the queue for one that was not raised.
+        let mut coeff_before = if self.rules.counts_raised {
+            own_coeff
+        } else {
+            1
+        };
         queue.wr = saved.wr;
         if all {
             queue.last_serv_time_ns = saved.last_serv_time_ns;

@@ -96,6 +96,7 @@ impl Bfq {
             self.saved(owner, actuator).stably_merged = true;
         }
         self.saved(process, actuator).stably_merged = true;
+        self.explain_merge(q, new);
         self.queues[q].owner = Some(process);
         self.merge_queues(process, q)
     }
@@ -138,7 +139,8 @@ impl Bfq {
             self.put_stable(candidate);
         }
         let mut new = None;
-        if !boosts(self, q) && references > 0 {
+        let stays = boosts(self, q) || self.rules.keeps_sequential && !self.queues[q].is_seeky();
+        if !stays && references > 0 {
             new = self.setup_merge(q, candidate);
             if new.is_some() || self.rules.stable_merge == StableMerge::WithinBurst {
                 self.saved(process, actuator).stably_merged = true;
@@ -152,6 +154,9 @@ impl Bfq {
         }
         if !put_first {
             self.put_stable(candidate);
+        }
+        if let Some(new) = new {
+            self.explain_merge(q, new);
         }
         self.record(|| match new {
             Some(_) => MergeEvent::PlannedForGood,

@@ -57,7 +57,7 @@ impl Bfq {
         }
         // The kernel decrements the count also for queues without weight raising: normally only
         // queues with it come here, but all do when low_latency is cleared.
-        if queue.flags.busy {
+        if queue.flags.busy && (queue.is_wr() || !self.rules.counts_raised) {
             self.wr_busy_queues -= 1;
         }
         queue.wr.coeff = 1;
@@ -195,7 +195,6 @@ impl Bfq {
 
     /// low_latency is cleared (bfq_end_wr()).
     pub(super) fn end_wr_of_all(&mut self) {
-        self.wr_miscounted = true;
         for actuator in 0..self.active_lists.len() {
             for at in (0..self.active_lists[actuator].len()).rev() {
                 self.end_wr(self.active_lists[actuator][at]);
@@ -212,6 +211,13 @@ impl Bfq {
         // The kernel visits the root, which is among the groups, once more.
         for actuator in 0..self.groups[0].async_queues.len() {
             self.end_wr_of_async(0, actuator);
+        }
+        let (counted, raised) = self.raised();
+        if counted != raised {
+            self.explain(format_args!(
+                "low_latency=0 counted down queues that were not raised: {counted} raised busy \
+                 queues, {raised} are; until the count is 0 the device does not idle for throughput"
+            ));
         }
     }
 

@@ -16,9 +16,10 @@ const REQUESTS: usize = 256;
 const BIOS: usize = 1024;
 
 /// Words of the first line that are no attributes.
-const OF_QUEUE: [&str; 7] = [
+const OF_QUEUE: [&str; 8] = [
     "scheduler",
     "rules",
+    "repairs",
     "hz",
     "nr_requests",
     "rotational",
@@ -50,6 +51,8 @@ impl PolicyQueue {
         let kind = kind.ok_or(format!("no scripts for scheduler {name:?}"))?;
         let rules = given("rules").unwrap_or("v6.12");
         let rules = Rules::by_name(rules).ok_or(format!("unknown rules {rules:?}"))?;
+        let repaired = rules.with_repairs(given("repairs").unwrap_or("none"));
+        let rules = repaired.ok_or("unknown repairs")?;
         let hz = number("hz", 1000)?;
         let nr_requests = number("nr_requests", 128)?;
         let ranges = given("ranges").map_or(Ok(Vec::new()), parse_ranges)?;

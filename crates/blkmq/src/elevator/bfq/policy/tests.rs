@@ -13,6 +13,7 @@ use device::{Device, Mutant, Setup, TASKS};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
+use crate::elevator::Scheduler;
 use crate::request::{IoClass, IoPrio, Op};
 use crate::rules::Rules;
 
@@ -133,10 +134,12 @@ fn all_rules() -> impl Strategy<Value = Rules> {
 /// position, in 6.12 and here, and the split of such a queue clears the slot of another actuator
 /// (bfq_split_bfqq(); docs/findings/0003).
 fn setup() -> impl Strategy<Value = Setup> {
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    (all_rules(), flags).prop_map(|(mut rules, (rotational, arms, puts_candidate))| {
-        rules.fair_queueing.merges_per_actuator = arms;
-        rules.fair_queueing.puts_candidate = puts_candidate;
+    let repairs = (any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), repairs);
+    (all_rules(), flags).prop_map(|(mut rules, (rotational, arms, repairs))| {
+        let of = &mut rules.fair_queueing;
+        of.merges_per_actuator = arms;
+        (of.puts_candidate, of.keeps_sequential, of.counts_raised) = repairs;
         Setup {
             rules,
             rotational,
@@ -145,13 +148,13 @@ fn setup() -> impl Strategy<Value = Setup> {
     })
 }
 
-/// Two actuators, and merges of all close queues: the invariant does not hold.
-#[test]
-fn merges_across_arms_are_found() {
+/// A property that fails with these words under v6.12, and holds with the repair that a finding
+/// proposes.
+fn is_repaired(repair: &str, words: &str, arms: bool, property: Property) {
     let mut setup = Setup {
         rules: Rules::v6_12(),
         rotational: true,
-        arms: true,
+        arms,
     };
     let config = Config {
         failure_persistence: None,
@@ -161,21 +164,54 @@ fn merges_across_arms_are_found() {
     // Fixed actions: after a first violation random ones could do anything.
     let mut runner =
         TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let found = runner.run(&actions(), |actions| {
-        nothing_is_lost(&setup, &actions, None)
-    });
-    let said = found.expect_err("the mutant was not found").to_string();
-    assert!(said.contains("reference"), "{said}");
-    // The fix that finding 0003 proposes.
-    setup.rules.fair_queueing.merges_per_actuator = true;
+    let found = runner.run(&actions(), |actions| property(&setup, &actions, None));
+    let said = found.expect_err("the defect was not found").to_string();
+    assert!(said.contains(words), "{said}");
+    setup.rules = setup.rules.with_repairs(repair).expect("a repair");
     let repaired = Config {
         failure_persistence: None,
         ..Config::with_cases(256)
     };
-    let repaired = TestRunner::new(repaired).run(&actions(), |actions| {
-        nothing_is_lost(&setup, &actions, None)
-    });
+    let repaired =
+        TestRunner::new(repaired).run(&actions(), |actions| property(&setup, &actions, None));
     assert!(repaired.is_ok(), "{repaired:?}");
+}
+
+/// Two actuators, and merges of all close queues: docs/findings/0003.
+#[test]
+fn merges_across_arms_are_found() {
+    is_repaired("per-actuator", "reference", true, nothing_is_lost);
+}
+
+/// docs/findings/0004.
+#[test]
+fn stable_merges_of_sequential_queues_are_found() {
+    let words = "a sequential queue is merged for good";
+    is_repaired("sequential", words, false, |setup, actions, mutant| {
+        let mut device = Device::new(setup, mutant);
+        for action in actions {
+            device.apply(action);
+            let mut found = false;
+            let is = |line: &str| line.contains("S (sequential) is merged");
+            device.bfq.explanations(&mut |line| found |= is(line));
+            prop_assert!(!found, "{}", "a sequential queue is merged for good");
+        }
+        Ok(())
+    });
+}
+
+/// docs/findings/0006.
+#[test]
+fn a_wrong_count_of_raised_queues_is_found() {
+    let words = "raised queues that are busy";
+    is_repaired("raised-count", words, false, |setup, actions, mutant| {
+        let mut device = Device::new(setup, mutant);
+        for action in actions {
+            device.apply(action);
+            device.bfq.check_raised();
+        }
+        Ok(())
+    });
 }
 
 /// Every request ends, once, and no reference is left.
