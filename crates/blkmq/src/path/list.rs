@@ -11,7 +11,8 @@ use crate::list::QueueList;
 use crate::queue::LockKind;
 use crate::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use crate::rules::{
-    AfterRefusal, AskAfter, LastHint, PutBack, Recheck, Restart, TagWait, WaitEntry, WaitRetry,
+    AfterRefusal, AskAfter, LastHint, PutBack, Recheck, Restart, SoftwareQueues, TagWait,
+    WaitEntry, WaitRetry,
 };
 use crate::step::{Cx, Next, labels};
 use crate::time::Duration;
@@ -188,8 +189,7 @@ pub(super) fn dispatch_rq_list(
         }
     }
     // blk_mq_update_dispatch_busy()
-    let average = cx.hctx(hctx).dispatch_busy.read(cx.cpu);
-    if let Some(busy) = busy_after(average, stop != Stop::No) {
+    if let Some(busy) = busy_after(cx, hctx, stop != Stop::No) {
         let busy: i32 = busy;
         /// Write the moving average.
         at!(BusyWrite);
@@ -394,7 +394,11 @@ pub(super) fn requeue_bookkeeping(pool: &mut RequestPool, rq: RequestId) {
 
 /// blk_mq_update_dispatch_busy(), weight 8, factor 4: the next `dispatch_busy` after an attempt
 /// that had to stop or not. `None`: it is not written.
-pub(super) fn busy_after(value: i32, stopped: bool) -> Option<i32> {
+pub(super) fn busy_after(cx: &mut Cx<'_>, hctx: HctxId, stopped: bool) -> Option<i32> {
+    if cx.rules().restart.software_queues != SoftwareQueues::OneByOneIfBusy {
+        return None;
+    }
+    let value = cx.hctx(hctx).dispatch_busy.read(cx.cpu);
     let changes = value != 0 || stopped;
     changes.then(|| (7 * value + if stopped { 16 } else { 0 }) / 8)
 }
