@@ -11,8 +11,8 @@ use crate::list::QueueList;
 use crate::queue::LockKind;
 use crate::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use crate::rules::{
-    AfterRefusal, AskAfter, LastHint, PutBack, Recheck, Restart, SoftwareQueues, TagWait,
-    WaitEntry, WaitRetry,
+    AfterRefusal, AskAfter, LastHint, PutBack, Recheck, RefusedRun, Restart, SoftwareQueues,
+    TagWait, WaitEntry, WaitRetry,
 };
 use crate::step::{Cx, Next, labels};
 use crate::time::Duration;
@@ -182,7 +182,12 @@ pub(super) fn dispatch_rq_list(
                 }
             );
         } else {
-            if is_refused && after == AfterRefusal::Delay {
+            let delays = match after {
+                AfterRefusal::AtOnce => false,
+                AfterRefusal::Driver => !asks_itself(cx),
+                AfterRefusal::Delay => true,
+            };
+            if is_refused && delays {
                 cx.kick(hctx, RESOURCE_DELAY);
             }
             at!(BusyRead);
@@ -379,6 +384,12 @@ fn entry(rules: Restart, queue: QueueId, hctx: HctxId) -> Waiter {
         hctx,
         exclusive,
     }
+}
+
+/// A mapped queue has its hctx run after it refused a request.
+fn asks_itself(cx: &Cx<'_>) -> bool {
+    let later = cx.rules().device_mapper.requests.refused_run == RefusedRun::Later;
+    cx.q.mapped.is_some() && later
 }
 
 /// Whether the run needs to know that a request of the list was issued.

@@ -107,7 +107,8 @@ pub(super) fn sched_dispatch_requests(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
     if cx.q.quiesced.test(cx.cpu) {
         return false;
     }
-    if cx.rules().restart.software_queues == SoftwareQueues::WithDispatchList {
+    let as_one = cx.rules().restart.software_queues == SoftwareQueues::WithDispatchList;
+    if as_one && !cx.q.has_elevator() {
         sub!(dispatch_as_one_list(hctx));
         return false;
     }

@@ -94,7 +94,9 @@ crate::axes! {
     /// request would as well.
     after_refusal: AfterRefusal {
         V4_5 => AtOnce /// kblockd, at once (to v4.10).
-        V4_12 => Driver /// The end of another request, or the driver (v4.11 to v4.15).
+        V4_12 => Driver
+            /// The end of another request, or the driver: that of a path after 3 ms
+            /// (SCSI_QUEUE_DELAY), a mapped queue's by itself (v4.11 to v4.15).
         V4_14 => Delay
             /// kblockd, after 3 ms, besides the end of another request (86ff7c2a80cd, v4.16).
     }

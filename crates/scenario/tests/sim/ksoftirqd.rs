@@ -29,7 +29,7 @@ fn scenario(submit_queues: u16, features: &str, more: &str) -> String {
 /// Switches, and softirqs without an interrupt from another CPU, while a worker has the CPU and
 /// while none has it, by their start.
 fn run(submit_queues: u16) -> (SwitchesReport, [Vec<SimTime>; 2]) {
-    let text = scenario(submit_queues, "0", "");
+    let text = scenario(submit_queues, "0", "dm_mq_queue_depth = 96\n");
     let (plan, machine) = (runs::plan_of(&text), runs::machine());
     let mut simulator = Simulator::new(&plan, &machine).unwrap();
     simulator.collect_timeline(Window::Between(SimTime::ZERO, SimTime::NEVER));
