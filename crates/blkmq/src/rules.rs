@@ -147,8 +147,8 @@ crate::axes! {
     /// Tasks that wait for a tag (bt_get(), blk_mq_get_tag()).
     tag_waiters: TagWaiters {
         v4_5 => AllAfterRun
-            /// A task runs the hctx and tries again. Then it adds itself to the front of a wait queue,
-            /// tries, runs the hctx, tries and sleeps. All of the queue are woken.
+            /// A task runs the hctx and tries again. Then it adds itself to the front of a wait
+            /// queue, tries, runs the hctx, tries and sleeps. All of the queue are woken.
         v4_12 => All /// The same without the first run (to v4.17).
         v6_1 => Batch
             /// A task runs the hctx and tries again before it adds itself, exclusively, to the end;

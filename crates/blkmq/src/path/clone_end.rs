@@ -67,26 +67,6 @@ fn end(cx: &mut Cx<'_>, rq: RequestId, status: Status) {
     pool[rq].status = status;
     drop(pool);
     cx.trace_rq(TraceAction::Complete, rq);
-    let above = cx.mq.queue(clones(cx).above);
-    if status != Status::Ok && rules(above).bio_updates == BioUpdates::Last {
-        trace_nothing_done(cx, rq);
-    }
-}
-
-/// end_clone_bio() of the first bio that failed: blk_update_request() of no bytes of the request
-/// above.
-fn trace_nothing_done(cx: &mut Cx<'_>, rq: RequestId) {
-    let clones = clones(cx);
-    if cx.pool()[rq].bio_first.is_none() {
-        return;
-    }
-    let pool = cx.mq.queue(clones.above).pool.held(cx.cpu.id);
-    let mut traced = Traced::rq(cx.cpu.tracing, &pool, clones.original(rq));
-    drop(pool);
-    if let Some(traced) = &mut traced {
-        traced.sectors = Sectors(0);
-    }
-    trace_rq(cx.cpu, clones.above, TraceAction::Complete, traced);
 }
 
 /// Bios of both end in the same order, since each has a clone. The bio of a flush sequence

@@ -54,11 +54,11 @@ crate::axes! {
         V4_5 => WithDispatchList
             /// All of them at once, in one list after the dispatch list, without SCHED_RESTART
             /// (__blk_mq_run_hw_queue(), to v4.10).
-        V4_14 => UnlessLeftovers /// All of them at once, if the dispatch list was empty.
-        V4_15 => OneByOneIfBusy
+        V4_12 => UnlessLeftovers
+            /// All of them at once, if the dispatch list was empty (v4.11 to v4.14).
+        V4_14 => OneByOneIfBusy
             /// All of them at once, or request by request if there were leftovers or the hctx has
-            /// been busy (dispatch_busy, 6e768717304b, v4.19; before, by b347689ffbca, if the
-            /// driver has budgets).
+            /// been busy (dispatch_busy, 6e768717304b, v4.19).
     }
     /// A run that put requests back asks for another run at once if SCHED_RESTART is clear and the
     /// hctx is in no wait queue; or if SCHED_RESTART is clear, or there was no tag and the hctx is

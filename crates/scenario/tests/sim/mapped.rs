@@ -6,7 +6,7 @@ use blkmq::dm::multipath::Message;
 use blkmq::dm::table::Table;
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, HctxId, Place, QueueId, Status};
-use blkmq::rules::{BioUpdates, DeviceMapper, Restart, Rules, Suspension as Suspends};
+use blkmq::rules::{DeviceMapper, Restart, Rules, Suspension as Suspends};
 use blkmq::time::{Duration, SimTime};
 use sim::machine::{Below, Simulator, Stall};
 use sim::plan::{BusyKind, DeviceKind, DiskId, MappedPlan, Outage, Plan, Ratio, Suspension};
@@ -254,35 +254,6 @@ pub(crate) fn outage(rules: Rules, seed: u64, selector: &str) -> Plan {
     let mut plan = two_groups(rules, "1 queue_if_no_path", selector);
     fails_and_comes_back(&mut plan, seed);
     plan
-}
-
-/// From 4.20 on end_clone_bio() of a clone that failed completes no bytes of its request,
-/// which traces a C as well; another one of length 0 ends each request.
-#[test]
-fn a_failed_clone_completes_no_bytes_of_its_request() {
-    for rules in kernels() {
-        let mut failed_in_all = 0;
-        for seed in 0..10 {
-            let plan = outage(rules, seed, "service-time");
-            let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
-            simulator.trace();
-            assert!(runs::to_its_end(&mut simulator).is_none());
-            simulator.settle();
-            let points = simulator.take_trace();
-            let ends = points.iter().map(|(.., point)| point);
-            let ends = ends.filter(|point| point.action == TraceAction::Complete);
-            let upper = |point: &&TracePoint| point.queue == QueueId(0);
-            let empty = ends.clone().filter(upper);
-            let empty = empty.filter(|point| point.sectors.0 == 0).count();
-            let failed = ends.filter(|point| !upper(point) && point.status != Status::Ok);
-            let failed = failed.count();
-            let last = rules.device_mapper.requests.bio_updates == BioUpdates::Last;
-            let name = rules.name;
-            assert_eq!(empty, 200 + if last { failed } else { 0 }, "{name} {seed}");
-            failed_in_all += failed;
-        }
-        assert!(failed_in_all > 0, "{}", rules.name);
-    }
 }
 
 /// A group for each path.

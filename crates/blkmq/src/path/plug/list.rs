@@ -32,8 +32,8 @@ impl PlugList {
         Some(entry)
     }
 
-    /// list_sort() by plug_ctx_cmp(): by software queue, which has an address of its own on each CPU
-    /// (those of one CPU in the order of their queues), then by sector. Of two that are equal the
+    /// list_sort() by plug_ctx_cmp(): by the address of the software queue (CPU by CPU, those of one
+    /// CPU in the order of their queues), then by sector. Of two that are equal the
     /// newer one is first.
     pub(crate) fn sort(&mut self, mq: &BlkMq, cpu: CpuId) {
         let key = |entry: Plugged| {

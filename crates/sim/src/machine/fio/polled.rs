@@ -1,8 +1,8 @@
 //! Where a thread polls for ends of its I/Os: at the hctx to which each was issued.
 //!
 //! One I/O after another, in the order of submission, until a completion is found; then from the
-//! beginning. An I/O that the driver has not started has no cookie: bio_poll() returns at once, with
-//! or without a plug. Kernel: io_iopoll_req_issued() in io_uring/io_uring.c, io_do_iopoll() in
+//! beginning. An I/O that the driver has not started has no cookie: bio_poll() returns at once,
+//! with or without a plug. Kernel: io_iopoll_req_issued() in io_uring/io_uring.c, io_do_iopoll() in
 //! io_uring/rw.c, bio_poll() in block/blk-core.c, `bi_cookie` in blk_mq_start_request() (6.1.192,
 //! 6.12.117).
 
