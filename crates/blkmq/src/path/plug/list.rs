@@ -32,9 +32,9 @@ impl PlugList {
         Some(entry)
     }
 
-    /// list_sort() by plug_ctx_cmp(): by the address of the software queue (CPU by CPU, those of one
-    /// CPU in the order of their queues), then by sector. Of two that are equal the
-    /// newer one is first.
+    /// list_sort() by plug_ctx_cmp(): by the address of the software queue (CPU by CPU, those of
+    /// one CPU in the order of their queues), then by sector. Of two that are equal the newer one
+    /// is first.
     pub(crate) fn sort(&mut self, mq: &BlkMq, cpu: CpuId) {
         let key = |entry: Plugged| {
             let pool = mq.queue(entry.queue).pool.held(cpu);
