@@ -8,10 +8,10 @@
 use crate::list::QueueList;
 use crate::not_state::NotState;
 use crate::request::{Plugged, QueueId, RequestPool};
-use crate::rules::{PlugOrder, Stamp};
+use crate::rules::{PlugMax, PlugOrder, Stamp};
 use crate::time::SimTime;
 
-/// BLK_MAX_REQUEST_COUNT.
+/// BLK_MAX_REQUEST_COUNT; 16 before v5.16.
 const PLUG_MAX: u32 = 32;
 
 /// A task's plug (blk_plug). The driver stores it with the task and moves it into the running CPU.
@@ -75,14 +75,17 @@ impl Plug {
     pub(crate) fn newest(&self, order: PlugOrder) -> Option<Plugged> {
         match order {
             PlugOrder::Lifo => self.list.first(),
-            PlugOrder::Fifo => self.list.last(),
+            PlugOrder::Fifo | PlugOrder::Sorted => self.list.last(),
         }
     }
 
-    /// blk_plug_max_rq_count().
-    pub(crate) fn is_full(&self) -> bool {
-        let most = if self.multiple_queues { 2 } else { 1 } * PLUG_MAX;
-        self.list.len() as u32 >= most
+    /// blk_plug_max_rq_count() of the requests that count.
+    pub(crate) fn is_full(&self, max: PlugMax, count: usize) -> bool {
+        let most = match max {
+            PlugMax::ThirtyTwo => PLUG_MAX << u32::from(self.multiple_queues),
+            PlugMax::Sixteen | PlugMax::SixteenOfQueue => PLUG_MAX / 2,
+        };
+        count as u32 >= most
     }
 }
 

@@ -74,7 +74,25 @@ crate::axes! {
     }
 
     /// A plug issues its newest request first, or its oldest (blk_add_rq_to_plug()).
-    plug_order: PlugOrder { v6_1 => Lifo, v6_12 => Fifo }
+    plug_order: PlugOrder {
+        v4_5 => Sorted /// By software queue and sector (plug_ctx_cmp(), to v4.20).
+        v6_1 => Lifo,
+        v6_12 => Fifo,
+    }
+    /// Requests with which a plug is full: 16 of the queue of the bio, 16, or 32 and 64 if it has
+    /// held those of several queues (BLK_MAX_REQUEST_COUNT, blk_plug_max_rq_count()).
+    plug_max: PlugMax { v4_5 => SixteenOfQueue, v5_11 => Sixteen, v6_1 => ThirtyTwo }
+    /// A plug is flushed, too, when its newest request (v6.12: its oldest) has 128 KiB
+    /// (BLK_PLUG_FLUSH_SIZE).
+    plug_bytes: bool [v4_5 => false, v4_12 | v6_1 => true]
+    /// The requests of a plug with which a bio may merge: any of its queue, the newest first, or
+    /// one (blk_attempt_plug_merge(), d38a9c04c0d5, 5.16).
+    plug_merge: PlugMerge { v4_5 | v5_11 => Any, v6_1 => One }
+    /// U is traced at the end of a plug, and UT where schedule() flushes it; in 4.12 the other way
+    /// round (587562d0c7cd).
+    unplug_letters: UnplugLetters { v4_12 => Exchanged, v6_1 => AsMeant }
+    /// The first request of a plug traces P, or only that of a queue of one hctx.
+    plug_trace: PlugTrace { v4_5 => OfOneHctx, v6_1 => Always }
     /// The plug of a bio whose task has none. A discard has one of its ioctl in any case.
     bio_plug: BioPlug {
         v2_6_32 | v4_5 | v6_6 | v7_2 => Never "never"
@@ -137,14 +155,26 @@ crate::axes! {
     }
     /// Reach of a wake-up of tag waiters (__sbitmap_queue_wake_up()).
     wake_scan: WakeScan [
-        v4_5 | v5_11 => WakeScan::Countdown(Countdown::Resets),
+        v4_5 => WakeScan::Countdown(Countdown::CountsBack),
+        v4_12 => WakeScan::Countdown(Countdown::Adds),
+        v5_11 => WakeScan::Countdown(Countdown::Resets),
         v6_1 => WakeScan::FirstQueue,
         v6_6 => WakeScan::UntilSpent,
     ]
+    /// Tasks that wait for a tag (bt_get(), blk_mq_get_tag()).
+    tag_waiters: TagWaiters {
+        v4_5 => AllAfterRun
+            /// A task runs the hctx and tries again. Then it adds itself to the front of a wait
+            /// queue, tries, runs the hctx, tries and sleeps. All of the queue are woken.
+        v4_12 => All /// The same without the first run (to v4.17).
+        v6_1 => Batch
+            /// A task runs the hctx and tries again before it adds itself, exclusively, to the end;
+            /// as many are woken as tags were freed (4e5dff41be7b, v4.18).
+    }
     /// Freed tags per wake-up of a map that several queues share, four formulas
     /// (sbitmap_queue_recalculate_wake_batch()).
     share_batch: BatchRule {
-        - => WholeDepth /// From the whole depth (before v5.17).
+        v4_5 | v5_11 => WholeDepth /// From the whole depth (before v5.17).
         - => Share /// The share of one user, 4 at least (180dccb0dba4, v5.17).
         - => ShareFour
             /// The share spread over the wait queues, 4 at least in a map of 32 (10825410b956,
@@ -206,7 +236,11 @@ crate::axes! {
             /// the one in the plug when the next comes. All others, and those left in a plug at its
             /// end, are inserted into their software queues, which are run; a single one only by
             /// kblockd unless it is synchronous (blk_sq_make_request() serves queues of one hctx).
-        v4_12 => OfSeveralElseKblockd /// The same; a single one is run by kblockd in any case.
+            /// One that the driver refuses is inserted there, too, and run by kblockd.
+        v4_12 => OfSeveralElseKblockd
+            /// The same; a single one is run by kblockd in any case. One that the driver refuses is
+            /// inserted and run here, and so are those of a queue with a scheduler instead of being
+            /// issued.
         v6_1 => UnlessBusy
             /// Any of an hctx that is not busy, with the requests of the plug (6ce3dd6eec11, 4.19;
             /// plugs v5.1).

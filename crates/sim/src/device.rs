@@ -198,9 +198,9 @@ pub trait Device: Any + Debug + Send {
         Reply::turned_down(why, false)
     }
 
-    /// commit_rqs: no further request follows, though the last one was passed without `last`.
-    /// Default: a driver that sends each command at once.
-    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
+    /// commit_rqs: no further request follows from this CPU, though the last one was passed without
+    /// `last`. Default: a driver that sends each command at once.
+    fn commit_rqs(&mut self, _hctx: HctxId, _cpu: CpuId, _now: SimTime, _out: &mut Actions) {}
 
     /// An [`Action::Timer`] has expired.
     ///

@@ -116,7 +116,8 @@ impl Loop {
             }
         }
         let hctx = self.hctx();
-        self.device.commit_rqs(hctx, self.now, &mut self.out);
+        self.device
+            .commit_rqs(hctx, CpuId(0), self.now, &mut self.out);
         self.act();
     }
 

@@ -114,8 +114,7 @@ fn request_issue_directly(cx: &mut Cx<'_>, rq: RequestId, hctx: HctxId) -> Answe
     if answer == Answer::DevResource {
         answer = Answer::Resource;
     }
-    let average = cx.hctx(hctx).dispatch_busy.read(cx.cpu);
-    if let Some(busy) = busy_after(average, answer == Answer::Resource) {
+    if let Some(busy) = busy_after(cx, hctx, answer == Answer::Resource) {
         let busy: i32 = busy;
         /// Write the moving average.
         at!(BusyWrite);

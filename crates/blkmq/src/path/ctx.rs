@@ -12,9 +12,9 @@ use crate::request::{HctxId, Place};
 use crate::step::{Cx, Next, labels};
 use steps::steps;
 
-/// blk_mq_flush_busy_ctxs(), then one dispatch of all that it found. Never -EAGAIN.
+/// blk_mq_flush_busy_ctxs(): all requests of all software queues.
 #[steps]
-pub(super) fn flush_busy_ctxs(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
+pub(super) fn flush_busy_ctxs(cx: &mut Cx<'_>, hctx: HctxId) -> QueueList {
     let mut list: QueueList = QueueList::new();
     let mut word: u32 = 0;
     while (word as usize) < cx.hctx(hctx).ctx_map.len() {
@@ -30,10 +30,7 @@ pub(super) fn flush_busy_ctxs(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
         }
         word += 1;
     }
-    if !list.is_empty() {
-        sub!(dispatch_rq_list(hctx, list, true, None));
-    }
-    false
+    list
 }
 
 /// blk_mq_do_dispatch_ctx(): one by one, round robin. True for -EAGAIN.

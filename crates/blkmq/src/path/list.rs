@@ -11,7 +11,8 @@ use crate::list::QueueList;
 use crate::queue::LockKind;
 use crate::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use crate::rules::{
-    AfterRefusal, AskAfter, LastHint, PutBack, Recheck, Restart, TagWait, WaitEntry, WaitRetry,
+    AfterRefusal, AskAfter, LastHint, PutBack, Recheck, RefusedRun, Restart, SoftwareQueues,
+    TagWait, WaitEntry, WaitRetry,
 };
 use crate::step::{Cx, Next, labels};
 use crate::time::Duration;
@@ -181,15 +182,19 @@ pub(super) fn dispatch_rq_list(
                 }
             );
         } else {
-            if is_refused && after == AfterRefusal::Delay {
+            let delays = match after {
+                AfterRefusal::AtOnce => false,
+                AfterRefusal::Driver => !asks_itself(cx),
+                AfterRefusal::Delay => true,
+            };
+            if is_refused && delays {
                 cx.kick(hctx, RESOURCE_DELAY);
             }
             at!(BusyRead);
         }
     }
     // blk_mq_update_dispatch_busy()
-    let average = cx.hctx(hctx).dispatch_busy.read(cx.cpu);
-    if let Some(busy) = busy_after(average, stop != Stop::No) {
+    if let Some(busy) = busy_after(cx, hctx, stop != Stop::No) {
         let busy: i32 = busy;
         /// Write the moving average.
         at!(BusyWrite);
@@ -381,6 +386,12 @@ fn entry(rules: Restart, queue: QueueId, hctx: HctxId) -> Waiter {
     }
 }
 
+/// A mapped queue has its hctx run after it refused a request.
+fn asks_itself(cx: &Cx<'_>) -> bool {
+    let later = cx.rules().device_mapper.requests.refused_run == RefusedRun::Later;
+    cx.q.mapped.is_some() && later
+}
+
 /// Whether the run needs to know that a request of the list was issued.
 fn notes_moves(cx: &Cx<'_>) -> bool {
     cx.rules().restart.ask != AskAfter::NoneLeft
@@ -394,7 +405,11 @@ pub(super) fn requeue_bookkeeping(pool: &mut RequestPool, rq: RequestId) {
 
 /// blk_mq_update_dispatch_busy(), weight 8, factor 4: the next `dispatch_busy` after an attempt
 /// that had to stop or not. `None`: it is not written.
-pub(super) fn busy_after(value: i32, stopped: bool) -> Option<i32> {
+pub(super) fn busy_after(cx: &mut Cx<'_>, hctx: HctxId, stopped: bool) -> Option<i32> {
+    if cx.rules().restart.software_queues != SoftwareQueues::OneByOneIfBusy {
+        return None;
+    }
+    let value = cx.hctx(hctx).dispatch_busy.read(cx.cpu);
     let changes = value != 0 || stopped;
     changes.then(|| (7 * value + if stopped { 16 } else { 0 }) / 8)
 }

@@ -3,7 +3,7 @@
 
 use super::list::{Stop, dispatch_rq_list};
 use super::pass::do_dispatch_sched;
-use super::run::dispatch_requests;
+use super::run::{dispatch_as_one_list, dispatch_requests};
 use super::sbitmap::put_tag;
 use super::tag::try_get_tag;
 use super::{Frame, Path, RequeuePath, RunPath, of_path};
@@ -136,9 +136,10 @@ impl RunPath {
     pub fn owned(&self) -> OwnedByRun {
         let list = self.find::<dispatch_rq_list::State>();
         let run = self.find::<dispatch_requests::State>();
-        let taken = run.map_or(QueueList::new(), |run| run.list);
+        let old = self.find::<dispatch_as_one_list::State>();
+        let taken = run.map(|run| run.list).or(old.map(|run| run.list));
         OwnedByRun {
-            list: list.map_or(taken, |list| list.list),
+            list: list.map(|list| list.list).or(taken).unwrap_or_default(),
             leftovers: run.is_some_and(|run| run.leftovers),
             moved: list.is_some_and(|list| list.moved),
             no_tag: list.is_some_and(|list| list.stop == Stop::NoTag),

@@ -21,7 +21,7 @@ use crate::queue::LockKind;
 use crate::request::{HctxId, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{
     DirectIssue, DirectUnplug, Fix, LastHint, PlugOrder, PlugRun, PlugSeveral, StarvedIssue,
-    StoppedIssue,
+    StoppedIssue, UnplugLetters,
 };
 use crate::step::{Cx, Label, Next, Steps as _, labels};
 use steps::steps;
@@ -60,6 +60,10 @@ fn flush_plug_list(cx: &mut Cx<'_>, from_schedule: bool) {
     };
     turn_to(cx, first.queue);
     set_places(cx, rest);
+    if cx.rules().plug_order == PlugOrder::Sorted {
+        rest.sort(cx.mq, cx.cpu.id);
+        turn_to(cx, rest.first().expect("it has one").queue);
+    }
     let plug = &cx.cpu.plug;
     let old = cx.rules().direct_issue != DirectIssue::UnlessBusy;
     let several = plug.multiple_queues && cx.rules().plug_several == PlugSeveral::ByCtx;
@@ -67,7 +71,9 @@ fn flush_plug_list(cx: &mut Cx<'_>, from_schedule: bool) {
     let mut others: PlugList = PlugList::default();
     loop {
         if direct {
-            others = other_queues(cx, &mut rest);
+            if cx.cpu.plug.multiple_queues {
+                others = other_queues(cx, &mut rest);
+            }
             if cx.rules().direct_unplug == DirectUnplug::Traced {
                 cx.trace_count(TraceAction::Unplug, rest.len() as u64);
             }
@@ -143,10 +149,10 @@ fn dispatch_plug_list(cx: &mut Cx<'_>, mut rest: PlugList, from_schedule: bool) 
     let hctx: HctxId = cx.pool()[lead.rq].hctx;
     // percpu_ref_get() around the insertion and its run.
     cx.pool().usage.get(1);
-    let action = if from_schedule {
-        TraceAction::UnplugTimer
-    } else {
-        TraceAction::Unplug
+    let exchanged = cx.rules().unplug_letters == UnplugLetters::Exchanged;
+    let action = match from_schedule != exchanged {
+        true => TraceAction::UnplugTimer,
+        false => TraceAction::Unplug,
     };
     cx.trace_count(action, group.len() as u64);
     if cx.q.has_elevator() {
@@ -327,9 +333,16 @@ pub fn try_issue_directly(cx: &mut Cx<'_>, rq: RequestId) {
             let queue = cx.q.id;
             call!(Next, Call::End { queue, rq, status });
         }
-        Issued::Refused => {
+        Issued::Refused if cx.rules().direct_issue == DirectIssue::UnlessBusy => {
             sub!(refuse(hctx, rq, true));
             return;
+        }
+        Issued::Refused => {
+            let run = match cx.rules().direct_issue {
+                DirectIssue::OfSeveral => ThenRun::Background,
+                _ => ThenRun::Here,
+            };
+            call!(Next, Call::Insert(Inserts::new(cx.q.id, rq, false, run)));
         }
     }
     at!(Issued);
@@ -390,8 +403,7 @@ fn request_issue_directly(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, last: bo
     let answer: Answer = ask!(Answer, Next::offer(rq, last));
     // blk_mq_update_dispatch_busy(): before anything else.
     let refused = !matches!(answer, Answer::Ok | Answer::Error(_));
-    let average = cx.hctx(hctx).dispatch_busy.read(cx.cpu);
-    if let Some(busy) = busy_after(average, refused) {
+    if let Some(busy) = busy_after(cx, hctx, refused) {
         let busy: i32 = busy;
         /// Write the moving average.
         at!(BusyWrite);
@@ -472,7 +484,7 @@ fn gather(cx: &Cx<'_>, rest: &mut PlugList, lead: Plugged) -> QueueList {
         }
         match cx.rules().plug_order {
             PlugOrder::Lifo => group.push_front(&mut pool, entry.rq),
-            PlugOrder::Fifo => group.push_back(&mut pool, entry.rq),
+            PlugOrder::Fifo | PlugOrder::Sorted => group.push_back(&mut pool, entry.rq),
         }
     }
     *rest = others;

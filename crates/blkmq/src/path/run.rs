@@ -12,7 +12,7 @@ use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::queue::{LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId};
-use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule, WokenRun};
+use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule, SoftwareQueues, WokenRun};
 use crate::step::{Cx, Steps as _, labels};
 use crate::time::Duration;
 use steps::steps;
@@ -104,10 +104,33 @@ pub(super) fn sched_dispatch_requests(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
     }
     /// Has the queue been quiesced meanwhile?
     at!(StillQuiesced);
-    if cx.q.quiesced.test(cx.cpu) || !sub!(dispatch_requests(hctx)) {
+    if cx.q.quiesced.test(cx.cpu) {
+        return false;
+    }
+    let as_one = cx.rules().restart.software_queues == SoftwareQueues::WithDispatchList;
+    if as_one && !cx.q.has_elevator() {
+        sub!(dispatch_as_one_list(hctx));
+        return false;
+    }
+    if !sub!(dispatch_requests(hctx)) {
         return false;
     }
     sub!(dispatch_requests(hctx))
+}
+
+/// __blk_mq_run_hw_queue() up to v4.10: all software queues, after the dispatch list.
+#[steps]
+pub(super) fn dispatch_as_one_list(cx: &mut Cx<'_>, hctx: HctxId) {
+    let mut list: QueueList = sub!(flush_busy_ctxs(hctx));
+    at!(PeekDispatch);
+    if cx.hctx(hctx).dispatch_pending.test(cx.cpu) {
+        lock!(TakeDispatch, cx.lock(LockKind::Dispatch, u32::from(hctx.0)));
+        let mut leftovers = take_dispatch(cx, hctx);
+        list.splice_front(&mut cx.pool(), &mut leftovers);
+    }
+    if !list.is_empty() {
+        sub!(dispatch_rq_list(hctx, list, true, None));
+    }
 }
 
 /// __blk_mq_sched_dispatch_requests(). True for -EAGAIN.
@@ -143,9 +166,16 @@ pub(super) fn dispatch_requests(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
     if !leftovers {
         /// Is the hctx busy?
         at!(Busy);
+        // Never where the average is not kept.
         if cx.hctx(hctx).dispatch_busy.read(cx.cpu) == 0 {
-            return sub!(flush_busy_ctxs(hctx));
+            list = sub!(flush_busy_ctxs(hctx));
+            if !list.is_empty() {
+                sub!(dispatch_rq_list(hctx, list, true, None));
+            }
+            return false;
         }
+    } else if cx.rules().restart.software_queues != SoftwareQueues::OneByOneIfBusy {
+        return false;
     }
     sub!(do_dispatch_ctx(hctx))
 }
@@ -180,6 +210,7 @@ pub(super) fn mark_restart(cx: &mut Cx<'_>, hctx: HctxId) {
 labels! {
     pub enum At in "run" of
         run_hw_queue need_run sched_dispatch_requests dispatch_requests mark_restart
+        dispatch_as_one_list
 }
 
 /// Under hctx->lock.

@@ -17,7 +17,7 @@ use crate::call::{Call, Event, Inserts, ThenRun, Unplug};
 use crate::env::{Answer, TraceAction};
 use crate::plug::Plug;
 use crate::request::{BioId, Op, Place, Plugged, RequestId, Status};
-use crate::rules::{BioPlug, DirectIssue, Fix, FlushData, NoMerges, PlugOrder, Stamp};
+use crate::rules::{BioPlug, DirectIssue, Fix, FlushData, NoMerges, PlugOrder, PlugTrace, Stamp};
 use crate::step::{Cx, Next, Steps as _, Traced, labels, trace, trace_rq};
 use crate::time::SimTime;
 use entry::{Split, split};
@@ -120,7 +120,7 @@ fn mq_submit_bio(cx: &mut Cx<'_>, mut bio: BioId) -> Option<BioId> {
             call!(Rest, Call::Unplug { queue, why });
             cx.cpu.plug = Plug::default();
         } else if let Some(rq) = issued {
-            call!(Rest, Call::Issue { queue, rq });
+            call!(Rest, issue(cx, rq));
         }
         return remainder;
     }
@@ -255,12 +255,13 @@ fn insert_or_issue(cx: &Cx<'_>, rq: RequestId, busy: bool) -> Call {
     let sync = request.op == Op::Read || request.flags.sync || request.flags.is_flush();
     let old = cx.rules().direct_issue;
     let (inserts, here) = match old {
-        _ if cx.q.has_elevator() => (true, cx.q.settings.inline_runs),
+        DirectIssue::OfSeveral => (!(several && sync), sync),
+        DirectIssue::OfSeveralElseKblockd => (!(several && sync), false),
+        DirectIssue::UnlessBusy if cx.q.has_elevator() => (true, cx.q.settings.inline_runs),
         DirectIssue::UnlessBusy => (busy && !(several && sync), cx.q.settings.inline_runs),
-        _ => (!(several && sync), sync && old == DirectIssue::OfSeveral),
     };
     if !inserts {
-        return Call::Issue { queue, rq };
+        return issue(cx, rq);
     }
     let run = if here {
         ThenRun::Here
@@ -270,12 +271,23 @@ fn insert_or_issue(cx: &Cx<'_>, rq: RequestId, busy: bool) -> Call {
     Call::Insert(Inserts::new(queue, rq, false, run))
 }
 
+/// blk_mq_try_issue_directly(): with a scheduler the request is inserted and run (4.12).
+fn issue(cx: &Cx<'_>, rq: RequestId) -> Call {
+    let queue = cx.q.id;
+    match cx.q.has_elevator() {
+        true => Call::Insert(Inserts::new(queue, rq, false, ThenRun::Here)),
+        false => Call::Issue { queue, rq },
+    }
+}
+
 /// blk_add_rq_to_plug(). Returns a request that is issued for the new one: a plug of a queue of
 /// several hctxs holds one at most (up to 4.18).
 fn add_rq_to_plug(cx: &mut Cx<'_>, rq: RequestId) -> Option<RequestId> {
     let queue = cx.q.id;
+    let traced = cx.rules().plug_trace == PlugTrace::Always || cx.q.hctxs.len() == 1;
     match cx.cpu.plug.list.first() {
-        None => cx.trace_count(TraceAction::Plug, 0),
+        None if traced => cx.trace_count(TraceAction::Plug, 0),
+        None => {}
         Some(peeked) => cx.cpu.plug.multiple_queues |= peeked.queue != queue,
     }
     let mut pool = cx.pool();
@@ -287,22 +299,25 @@ fn add_rq_to_plug(cx: &mut Cx<'_>, rq: RequestId) -> Option<RequestId> {
     let entry = Plugged { queue, rq };
     match cx.rules().plug_order {
         PlugOrder::Lifo => cx.cpu.plug.list.push_front(&mut cx.pool(), entry),
-        PlugOrder::Fifo => cx.cpu.plug.list.push_back(cx.mq, cx.cpu.id, entry),
+        PlugOrder::Fifo | PlugOrder::Sorted => {
+            cx.cpu.plug.list.push_back(cx.mq, cx.cpu.id, entry);
+        }
     }
     issued
 }
 
-/// Deviation(D28): of several queues' requests a plug holds all.
+/// The request of this queue that the plug holds already (same_queue_rq).
 fn held_before(cx: &mut Cx<'_>) -> Option<RequestId> {
     let old = cx.rules().direct_issue != DirectIssue::UnlessBusy;
     let merges = cx.q.settings.nomerges != NoMerges::Never;
-    let alone = cx.cpu.plug.list.len() == 1 && cx.cpu.plug.queue() == cx.q.id;
-    if !(old && merges && alone && cx.q.hctxs.len() > 1 && !cx.q.has_elevator()) {
+    if !(old && merges && cx.q.hctxs.len() > 1) {
         return None;
     }
-    let held = cx.cpu.plug.list.pop_front(cx.mq, cx.cpu.id)?.rq;
-    cx.pool()[held].place = Place::Path;
-    Some(held)
+    let list = &mut cx.cpu.plug.list;
+    let held = list.iter(cx.mq).find(|entry| entry.queue == cx.q.id)?;
+    list.remove(cx.mq, cx.cpu.id, held);
+    cx.pool()[held.rq].place = Place::Path;
+    Some(held.rq)
 }
 
 /// Whether the plug is flushed before it takes one more request.
@@ -311,9 +326,27 @@ fn must_flush(cx: &Cx<'_>) -> bool {
     let Some(peeked) = plug.list.first() else {
         return false;
     };
+    if cx.rules().plug_order == PlugOrder::Sorted {
+        return must_flush_old(cx);
+    }
     let sized = cx.q.settings.nomerges != NoMerges::Never;
     let pool = cx.mq.queue(peeked.queue).pool.held(cx.cpu.id);
-    plug.is_full() || sized && pool[peeked.rq].sectors.0 >= PLUG_FLUSH_SECTORS
+    let large = sized && pool[peeked.rq].sectors.0 >= PLUG_FLUSH_SECTORS;
+    large || plug.is_full(cx.rules().plug_max, plug.list.len())
+}
+
+/// The same of blk_sq_make_request() and blk_mq_make_request(): the requests of the queue count,
+/// and the newest one's bytes.
+fn must_flush_old(cx: &Cx<'_>) -> bool {
+    let list = &cx.cpu.plug.list;
+    let Some(last) = list.last().filter(|_| cx.q.hctxs.len() == 1) else {
+        return false;
+    };
+    let of_queue = list.iter(cx.mq).filter(|entry| entry.queue == cx.q.id);
+    let pool = cx.mq.queue(last.queue).pool.held(cx.cpu.id);
+    let large = cx.rules().plug_bytes && pool[last.rq].sectors.0 >= PLUG_FLUSH_SECTORS;
+    drop(pool);
+    large || cx.cpu.plug.is_full(cx.rules().plug_max, of_queue.count())
 }
 
 /// bio_wouldblock_error().

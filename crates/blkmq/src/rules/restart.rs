@@ -9,7 +9,7 @@ crate::axes! {
     /// Deviation(D15): nothing else of v4.11 to v4.19 is here.
     pub struct Restart(name), const {
         /// Nothing is marked, and what is left is run again at once. The rest is that of v4.14, and
-        /// does not matter to a queue without scheduler.
+        /// of schedulers.
         V4_5 "v4.5" = V4_14,
         V4_11 "v4.11" = V4_14,
         /// v4.12 with drivers that run a queue again that they refused.
@@ -48,6 +48,18 @@ crate::axes! {
         V4_15 => SomeIssued /// If one was issued.
         V4_19 => NoneLeft /// If none is left.
     }
+    /// What a run takes from the software queues of a queue without scheduler
+    /// (blk_mq_sched_dispatch_requests()).
+    software_queues: SoftwareQueues {
+        V4_5 => WithDispatchList
+            /// All of them at once, in one list after the dispatch list, without SCHED_RESTART
+            /// (__blk_mq_run_hw_queue(), to v4.10).
+        V4_12 => UnlessLeftovers
+            /// All of them at once, if the dispatch list was empty (v4.11 to v4.14).
+        V4_14 => OneByOneIfBusy
+            /// All of them at once, or request by request if there were leftovers or the hctx has
+            /// been busy (dispatch_busy, 6e768717304b, v4.19).
+    }
     /// A run that put requests back asks for another run at once if SCHED_RESTART is clear and the
     /// hctx is in no wait queue; or if SCHED_RESTART is clear, or there was no tag and the hctx is
     /// in no wait queue (blk_mq_dispatch_rq_list()).
@@ -82,7 +94,9 @@ crate::axes! {
     /// request would as well.
     after_refusal: AfterRefusal {
         V4_5 => AtOnce /// kblockd, at once (to v4.10).
-        V4_12 => Driver /// The end of another request, or the driver (v4.11 to v4.15).
+        V4_12 => Driver
+            /// The end of another request, or the driver: that of a path after 3 ms
+            /// (SCSI_QUEUE_DELAY), a mapped queue's by itself (v4.11 to v4.15).
         V4_14 => Delay
             /// kblockd, after 3 ms, besides the end of another request (86ff7c2a80cd, v4.16).
     }

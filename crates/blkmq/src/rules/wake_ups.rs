@@ -21,6 +21,8 @@ pub enum WakeScan {
 /// Wake-ups before v6.2: each wait queue counts down from the wake batch by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Countdown {
+    /// A count below zero is taken back; at zero the batch is added (to v4.7).
+    CountsBack,
     /// At zero or below the batch is added to what was seen, if nobody else changed it meanwhile
     /// (v4.8 to v4.17).
     Adds,

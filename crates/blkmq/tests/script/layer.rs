@@ -317,7 +317,8 @@ impl Layer {
 struct Values {
     rules: Rules,
     series: Series,
-    restart: Restart,
+    /// Another one than that of the rules.
+    restart: Option<Restart>,
     scheduler: SchedulerKind,
     cpus: u16,
     hctxs: u16,
@@ -349,7 +350,7 @@ impl Default for Values {
         Values {
             rules: Rules::v6_12(),
             series: Series::STOCK,
-            restart: Restart::V5_12,
+            restart: None,
             scheduler: SchedulerKind::None,
             cpus: 1,
             hctxs: 1,
@@ -397,7 +398,7 @@ impl Values {
             }
             "restart" => {
                 let found = Restart::by_name(value);
-                self.restart = found.ok_or(format!("unknown restart {value:?}"))?;
+                self.restart = Some(found.ok_or(format!("unknown restart {value:?}"))?);
             }
             "buckets" => self.series.buckets = number(value)?,
             "cpus" => self.cpus = number(value)?,
@@ -486,7 +487,8 @@ impl Values {
     fn settings(&self, nr_requests: u32) -> QueueSettings {
         let bio_plug = self.bio_plug.unwrap_or(self.rules.bio_plug);
         let rules = self.rules.with_bio_plug(bio_plug);
-        let rules = rules.with_series(self.series).with_restart(self.restart);
+        let restart = self.restart.unwrap_or(rules.restart);
+        let rules = rules.with_series(self.series).with_restart(restart);
         QueueSettings {
             limits: QueueLimits {
                 max_sectors: self.max_sectors,

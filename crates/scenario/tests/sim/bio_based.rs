@@ -9,7 +9,7 @@ use blkmq::dm::table::Table;
 use blkmq::elevator::SchedulerKind;
 use blkmq::env::TraceAction;
 use blkmq::request::{QueueId, Status};
-use blkmq::rules::{DeviceMapper, Rules};
+use blkmq::rules::{DeviceMapper, Restart, Rules};
 use blkmq::time::{Duration, SimTime};
 use sim::machine::Simulator;
 use sim::plan::{Outage, Plan, Ratio, Suspension};
@@ -22,6 +22,7 @@ fn kernels() -> [Rules; 4] {
     let v4_20 = Rules {
         name: "v4.20",
         device_mapper: DeviceMapper::V4_20,
+        restart: Restart::V4_19,
         ..Rules::v4_12()
     };
     [Rules::v4_12(), v4_20, Rules::v6_1(), Rules::v6_12()]
@@ -57,10 +58,9 @@ fn assert_nothing_left(ran: &Ran) {
 }
 
 /// No selector counts an error, as no held bio has failed for lack of a path.
-fn assert_no_counts(ran: &Ran) {
+fn has_no_counts(ran: &Ran) -> bool {
     let mapped = ran.simulator.block_layer().queues[0].own_mapped();
-    let empty = mapped.with_state(|state| state.target.accounts_are_empty());
-    assert!(empty, "a selector counts what has ended");
+    mapped.with_state(|state| state.target.accounts_are_empty())
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn submitters_wait_for_tags_of_the_paths() {
         let ran = run(&bios(rules, 2, 4, "queue-length"), |_| {});
         assert_whole(&ran);
         assert_nothing_left(&ran);
-        assert_no_counts(&ran);
+        assert!(has_no_counts(&ran), "{}: a selector counts", rules.name);
         assert_eq!(ran.requeued, [0, 0, 0], "{}", rules.name);
     }
 }
@@ -133,7 +133,7 @@ fn outage(rules: Rules, seed: u64) -> Plan {
 )]
 fn all_paths_fail_and_come_back_and_no_bio_is_lost() {
     for rules in kernels() {
-        let mut failed = 0;
+        let (mut failed, mut miscounted) = (0, 0);
         for seed in 0..250 {
             let ran = run(&outage(rules, seed), |_| {});
             let (name, stall) = (rules.name, ran.stall.as_ref());
@@ -142,11 +142,16 @@ fn all_paths_fail_and_come_back_and_no_bio_is_lost() {
             let jobs = &ran.simulator.recorder().jobs;
             assert!(jobs.iter().all(|job| job.error == Status::Ok), "{seed}");
             assert_nothing_left(&ran);
-            assert_no_counts(&ran);
+            // 4.12 may report the end of a held bio to another path.
+            match name == "v4.12" {
+                true => miscounted += u64::from(!has_no_counts(&ran)),
+                false => assert!(has_no_counts(&ran), "{name} seed {seed}: a selector counts"),
+            }
             failed += u64::from(ran.issued[1] + ran.issued[2] > 200);
         }
         let name = rules.name;
         assert!(failed > 60, "{name}: {failed} of 250 runs saw a failure");
+        assert!(miscounted < 5, "{miscounted} of 250 runs");
     }
 }
 

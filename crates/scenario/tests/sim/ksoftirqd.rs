@@ -29,7 +29,7 @@ fn scenario(submit_queues: u16, features: &str, more: &str) -> String {
 /// Switches, and softirqs without an interrupt from another CPU, while a worker has the CPU and
 /// while none has it, by their start.
 fn run(submit_queues: u16) -> (SwitchesReport, [Vec<SimTime>; 2]) {
-    let text = scenario(submit_queues, "0", "");
+    let text = scenario(submit_queues, "0", "dm_mq_queue_depth = 96\n");
     let (plan, machine) = (runs::plan_of(&text), runs::machine());
     let mut simulator = Simulator::new(&plan, &machine).unwrap();
     simulator.collect_timeline(Window::Between(SimTime::ZERO, SimTime::NEVER));
@@ -82,7 +82,10 @@ fn it_waits_until_a_worker_sleeps_or_a_tick_comes() {
         let behind = within.iter().map(|at| at.0 % TICK);
         let late = behind.max().unwrap_or(0);
         assert!(late < TICK / 4, "{late} ns after a tick: {within:?}");
-        assert_eq!(within.is_empty(), submit_queues == 4, "{within:?}");
+        match submit_queues {
+            1 => assert!(!within.is_empty(), "a tick"),
+            _ => assert!(within.len() < outside.len() / 10, "{within:?}"),
+        }
         // A ksoftirqd that was woken may find nothing left to do after such a tick.
         let turns = outside.len()..=outside.len() + within.len();
         let counted = usize::try_from(switches.ksoftirqd).unwrap();

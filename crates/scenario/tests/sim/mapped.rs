@@ -6,7 +6,7 @@ use blkmq::dm::multipath::Message;
 use blkmq::dm::table::Table;
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, HctxId, Place, QueueId, Status};
-use blkmq::rules::{DeviceMapper, Rules, Suspension as Suspends};
+use blkmq::rules::{DeviceMapper, Restart, Rules, Suspension as Suspends};
 use blkmq::time::{Duration, SimTime};
 use sim::machine::{Below, Simulator, Stall};
 use sim::plan::{BusyKind, DeviceKind, DiskId, MappedPlan, Outage, Plan, Ratio, Suspension};
@@ -225,6 +225,7 @@ fn kernels() -> [Rules; 6] {
     let v4_20 = Rules {
         name: "v4.20",
         device_mapper: DeviceMapper::V4_20,
+        restart: Restart::V4_19,
         ..Rules::v4_12()
     };
     [
@@ -580,7 +581,9 @@ fn paths_fail_while_their_groups_are_initialised_and_nothing_is_lost() {
             failed += u64::from(saw_failure(&ran));
         }
         let name = rules.name;
-        assert!(failed > 10, "{name}: {failed} of 30 runs saw a failure");
+        // 4.12 runs its queue again 100 ms after it refused a request: by then both paths are back.
+        let enough = if name == "v4.12" { 3 } else { 10 };
+        assert!(failed > enough, "{name}: {failed} of 30 runs saw a failure");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A device with a deliberate defect between it and the machine.
 
-use blkmq::request::{HctxId, RequestId};
+use blkmq::request::{CpuId, HctxId, RequestId};
 use blkmq::time::{Duration, SimTime};
 use sim::device::{Action, Actions, Command, Device, Found, Reply, Verdict};
 use sim::machine::Simulator;
@@ -65,8 +65,8 @@ impl Device for DeviceWrapper {
         }
     }
 
-    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
-        self.of.commit_rqs(hctx, now, out);
+    fn commit_rqs(&mut self, hctx: HctxId, cpu: CpuId, now: SimTime, out: &mut Actions) {
+        self.of.commit_rqs(hctx, cpu, now, out);
     }
 
     fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {

@@ -271,7 +271,7 @@ impl Bench {
         }
         if unannounced && !self.mute {
             self.device
-                .commit_rqs(HctxId(hctx), self.now, &mut self.out);
+                .commit_rqs(HctxId(hctx), CpuId(hctx), self.now, &mut self.out);
             self.act();
         }
     }

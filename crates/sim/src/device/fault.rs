@@ -8,7 +8,7 @@ use super::{Action, Actions, Command, Device, Found, Reply, TurnedDown, Verdict}
 use super::{DeviceSetup, DriverInfo, QueueLayout};
 use crate::plan::{BusyKind, FaultPlan, Ratio};
 use crate::rng::Rng;
-use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::request::{CpuId, HctxId, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 
 #[cfg(test)]
@@ -217,7 +217,7 @@ impl<D: Device> Faulty<D> {
     /// accepted.
     fn ring(&mut self, command: &Command, now: SimTime, out: &mut Actions) {
         if command.last {
-            self.inner.commit_rqs(command.hctx, now, out);
+            self.inner.commit_rqs(command.hctx, command.cpu, now, out);
         }
     }
 
@@ -305,8 +305,8 @@ impl<D: Device> Device for Faulty<D> {
         reply
     }
 
-    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
-        self.inner.commit_rqs(hctx, now, out);
+    fn commit_rqs(&mut self, hctx: HctxId, cpu: CpuId, now: SimTime, out: &mut Actions) {
+        self.inner.commit_rqs(hctx, cpu, now, out);
     }
 
     fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {

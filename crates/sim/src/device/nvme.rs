@@ -265,7 +265,7 @@ impl Device for Nvme {
             if !command.last {
                 return Reply::ACCEPTED;
             }
-            self.submit_cmds(hctx, |of| of.cpu == cpu);
+            self.submit_cmds(hctx, cpu);
         }
         let sq = &mut self.queues[usize::from(hctx.0)].sq;
         if !stacked {
@@ -291,8 +291,8 @@ impl Device for Nvme {
         }
     }
 
-    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
-        self.submit_cmds(hctx, |of| of.hctx == hctx);
+    fn commit_rqs(&mut self, hctx: HctxId, cpu: CpuId, now: SimTime, out: &mut Actions) {
+        self.submit_cmds(hctx, cpu);
         let sq = &mut self.queues[usize::from(hctx.0)].sq;
         if sq.unpublished() > 0 {
             sq.ring();
@@ -342,9 +342,11 @@ impl Device for Nvme {
 }
 
 impl Nvme {
-    /// nvme_submit_cmds() up to the doorbell: prepared commands of one run, the newest first.
-    fn submit_cmds(&mut self, hctx: HctxId, of_run: impl Fn(&Prepared) -> bool) {
-        while let Some(newest) = self.prepared.iter().rposition(&of_run) {
+    /// nvme_submit_cmds() up to the doorbell: the commands that this CPU has prepared for one hctx,
+    /// the newest first.
+    fn submit_cmds(&mut self, hctx: HctxId, cpu: CpuId) {
+        let own = |of: &Prepared| of.hctx == hctx && of.cpu == cpu;
+        while let Some(newest) = self.prepared.iter().rposition(own) {
             let rq = self.prepared.remove(newest).rq;
             self.queues[usize::from(hctx.0)].sq.push(rq);
         }

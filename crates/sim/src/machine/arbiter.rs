@@ -8,7 +8,7 @@ use core::hint::cold_path;
 
 use blkmq::env::Line;
 use blkmq::queue::BlkMq;
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use crate::recorder::LockStats;
@@ -226,11 +226,11 @@ impl Arbiter {
         Some(at.max(first.asked))
     }
 
-    /// No CPU of the hctx asked for the run that a level begins.
+    /// No CPU of its hctx asked for the run of this queue that a level begins.
     #[cold]
-    pub(super) fn run_is_foreign(&mut self, worker: Contender) {
+    pub(super) fn run_is_foreign(&mut self, queue: QueueId, worker: Contender) {
         if let Some(watch) = &mut self.watch {
-            watch.run_is_foreign(worker);
+            watch.run_is_foreign(queue, worker);
         }
     }
 

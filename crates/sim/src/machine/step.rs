@@ -280,7 +280,7 @@ impl Simulator {
             self.cpus.charge(id, step);
         }
         self.with_device(device, Some(id), |device, now, out| {
-            device.commit_rqs(hctx, now, out);
+            device.commit_rqs(hctx, id, now, out);
         });
     }
 }

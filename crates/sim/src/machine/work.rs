@@ -585,7 +585,7 @@ impl KernelWork {
                 work.item = Item::Running(None);
                 if work.foreign {
                     let worker = owner(id, cpus[id].level);
-                    cpus.core.arbiter.run_is_foreign(worker);
+                    cpus.core.arbiter.run_is_foreign(queue, worker);
                 }
                 cpus.item_begins(mq, id, queue);
                 mq.works(queue, hctx)

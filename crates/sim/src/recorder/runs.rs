@@ -21,7 +21,8 @@ pub(super) struct Runs {
     hctxs: Box<[RunStats]>,
     /// Number of each queue's first hctx.
     first: Box<[u32]>,
-    /// By level of a CPU: state of its run.
+    /// By level of a CPU and queue: state of its run. A run of a mapped queue may have runs of its
+    /// paths inside.
     levels: Box<[Known]>,
 }
 
@@ -45,7 +46,7 @@ impl Runs {
         Runs {
             hctxs: vec![RunStats::default(); all].into(),
             first: first.into(),
-            levels: vec![Known::default(); owners].into(),
+            levels: vec![Known::default(); owners * hctxs.len()].into(),
         }
     }
 
@@ -54,24 +55,28 @@ impl Runs {
         &mut self.hctxs[first + usize::from(hctx.0)]
     }
 
-    /// The run of a level offers the driver a request. A run ends between two turns of its task, so
-    /// a level has one at a time.
-    pub(super) fn offers(&mut self, owner: u32) {
-        self.levels[owner as usize].offered = true;
+    /// The run of this queue that a level is in.
+    fn known(&mut self, queue: QueueId, owner: u32) -> &mut Known {
+        &mut self.levels[owner as usize * self.first.len() + queue.index()]
     }
 
-    /// The run of a level has ended.
+    /// It offers the driver a request.
+    pub(super) fn offers(&mut self, queue: QueueId, owner: u32) {
+        self.known(queue, owner).offered = true;
+    }
+
+    /// It has ended.
     pub(super) fn add(&mut self, queue: QueueId, hctx: HctxId, owner: u32) {
-        let known = core::mem::take(&mut self.levels[owner as usize]);
+        let known = core::mem::take(self.known(queue, owner));
         let stats = self.of(queue, hctx);
         stats.runs += 1;
         stats.in_vain += u64::from(!known.offered);
         stats.foreign += u64::from(known.foreign);
     }
 
-    /// No CPU of the hctx asked for the run that a level begins.
-    pub(super) fn foreign(&mut self, owner: u32) {
-        self.levels[owner as usize].foreign = true;
+    /// No CPU of the hctx asked for it; it begins.
+    pub(super) fn foreign(&mut self, queue: QueueId, owner: u32) {
+        self.known(queue, owner).foreign = true;
     }
 
     pub(super) fn stats(&self) -> Vec<Vec<RunStats>> {
@@ -95,9 +100,9 @@ mod tests {
     #[test]
     fn each_hctx_of_each_queue_has_its_own() {
         let mut runs = Runs::new(&[2, 1], 8);
-        runs.offers(5);
+        runs.offers(QueueId(0), 5);
         runs.add(QueueId(0), HctxId(1), 5);
-        runs.foreign(5);
+        runs.foreign(QueueId(1), 5);
         runs.add(QueueId(1), HctxId(0), 5);
         let of = |runs, foreign, in_vain| RunStats {
             runs,
@@ -108,5 +113,23 @@ mod tests {
         assert_eq!(runs.stats(), all);
         runs.reset();
         assert_eq!(runs.stats(), [vec![of(0, 0, 0); 2], vec![of(0, 0, 0)]]);
+    }
+
+    /// A clone that is inserted and run while its mapped queue is run.
+    #[test]
+    fn a_run_inside_another_is_counted_by_itself() {
+        let mut runs = Runs::new(&[1, 1], 8);
+        runs.foreign(QueueId(0), 5);
+        runs.offers(QueueId(0), 5);
+        runs.offers(QueueId(1), 5);
+        runs.add(QueueId(1), HctxId(0), 5);
+        runs.add(QueueId(1), HctxId(0), 5);
+        runs.add(QueueId(0), HctxId(0), 5);
+        let of = |runs, foreign, in_vain| RunStats {
+            runs,
+            foreign,
+            in_vain,
+        };
+        assert_eq!(runs.stats(), [vec![of(1, 1, 0)], vec![of(2, 0, 1)]]);
     }
 }

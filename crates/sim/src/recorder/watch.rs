@@ -4,7 +4,7 @@
 //! Off unless requested. All memory is allocated before the run, except the timeline's spans.
 
 use blkmq::path::{Frame, Label};
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
 
@@ -87,8 +87,8 @@ impl Watch {
     /// A path offers the driver a request; direct issue is no run. `owner`: the level of a CPU, as
     /// a lock's owner.
     pub(crate) fn offers(&mut self, path: Option<&Frame>, owner: u32) {
-        if let (Some(runs), Some(Frame::Run(_))) = (&mut self.runs, path) {
-            runs.offers(owner);
+        if let (Some(runs), Some(frame @ Frame::Run(_))) = (&mut self.runs, path) {
+            runs.offers(frame.queue(), owner);
         }
     }
 
@@ -101,10 +101,10 @@ impl Watch {
         }
     }
 
-    /// No CPU of the hctx asked for the run that a level begins.
-    pub(crate) fn run_is_foreign(&mut self, owner: u32) {
+    /// No CPU of its hctx asked for the run of this queue that a level begins.
+    pub(crate) fn run_is_foreign(&mut self, queue: QueueId, owner: u32) {
         if let Some(runs) = &mut self.runs {
-            runs.foreign(owner);
+            runs.foreign(queue, owner);
         }
     }
 

@@ -123,7 +123,7 @@ fn judged(tolerance: &str, within: bool) -> String {
 fn multipath() -> Result<[String; 4]> {
     let (lowest, highest) = (600.0, 1000.0);
     let page = page("multipath.md")?;
-    let simulated = cells(&page, "4.5")?[2..=5]
+    let simulated = cells(&page, "4.5, 64 tags")?[2..=5]
         .iter()
         .map(|cell| cell.split(' ').next().unwrap_or(cell))
         .collect::<Vec<_>>();
@@ -133,7 +133,7 @@ fn multipath() -> Result<[String; 4]> {
         off.push(value / f64::clamp(value, lowest, highest) - 1.0);
     }
     Ok([
-        "dm-multipath of 4.5, 1 to 12 queues, K IOPS (Snitzer, February 2016)".to_owned(),
+        "dm-multipath of 4.5, 64 tags, 1 to 12 queues, K IOPS (Snitzer, February 2016)".to_owned(),
         format!("{lowest} to {highest}"),
         simulated.join(", "),
         beside_range(&off),

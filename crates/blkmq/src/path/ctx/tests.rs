@@ -161,7 +161,7 @@ fn a_word_of_the_ctx_map_is_read_once() {
         if is_at(path, At::Splice) {
             visited.push(bit(path.word, path.seen));
         }
-        path.find::<dispatch_rq_list::State>().is_none()
+        true
     });
     assert_eq!(visited, [0, 1]);
 }

@@ -32,6 +32,48 @@ impl PlugList {
         Some(entry)
     }
 
+    /// list_sort() by plug_ctx_cmp(): by the address of the software queue (CPU by CPU, those of
+    /// one CPU in the order of their queues), then by sector. Of two that are equal the newer one
+    /// is first.
+    pub(crate) fn sort(&mut self, mq: &BlkMq, cpu: CpuId) {
+        let key = |entry: Plugged| {
+            let pool = mq.queue(entry.queue).pool.held(cpu);
+            let request = &pool[entry.rq];
+            (request.ctx, entry.queue, request.sector)
+        };
+        let mut sorted = PlugList::default();
+        while let Some(entry) = self.pop_front(mq, cpu) {
+            let own = key(entry);
+            let mut smaller = PlugList::default();
+            while sorted.first.is_some_and(|first| key(first) < own) {
+                let first = sorted.pop_front(mq, cpu).expect("it is not empty");
+                smaller.push_back(mq, cpu, first);
+            }
+            smaller.push_back(mq, cpu, entry);
+            smaller.append(mq, cpu, sorted);
+            sorted = smaller;
+        }
+        *self = sorted;
+    }
+
+    /// list_del(): an entry that it has.
+    pub(crate) fn remove(&mut self, mq: &BlkMq, cpu: CpuId, gone: Plugged) {
+        let mut others = PlugList::default();
+        while let Some(entry) = self.pop_front(mq, cpu) {
+            if entry != gone {
+                others.push_back(mq, cpu, entry);
+            }
+        }
+        *self = others;
+    }
+
+    /// The entries of `more`, after its own.
+    fn append(&mut self, mq: &BlkMq, cpu: CpuId, mut more: PlugList) {
+        while let Some(entry) = more.pop_front(mq, cpu) {
+            self.push_back(mq, cpu, entry);
+        }
+    }
+
     /// Entries from front to back.
     pub fn iter(&self, mq: &BlkMq) -> impl Iterator<Item = Plugged> {
         let mut next = self.first;

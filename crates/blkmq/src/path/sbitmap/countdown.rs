@@ -2,7 +2,7 @@
 //! zero. In the successive forms of the mainline, defects included.
 //!
 //! Kernel: sbq_wake_ptr(), __sbq_wake_up() of lib/sbitmap.c, v4.8 to v6.1, at the commits that
-//! [`Countdown`] names; the forms were read from those commits, no such tree was run.
+//! [`Countdown`] names, and bt_clear_tag() of 4.6.2; the forms were read, no such tree was run.
 
 use super::TagMap;
 use super::put::{At, next_queue, wake_queue};
@@ -16,6 +16,23 @@ pub(super) fn sbq_wake_up(cx: &mut Cx<'_>, tags: TagMap, wake_batch: u32) {
     while let Some(queue) = sub!(sbq_wake_ptr(tags)) {
         let queue: u32 = queue;
         match form(cx) {
+            Countdown::CountsBack => {
+                at!(Down);
+                let mut count: i32 = tags.of(cx).countdowns[queue as usize].add_return(cx.cpu, -1);
+                if count < 0 {
+                    /// Take the count back (to v4.7).
+                    at!(Back);
+                    count = tags.of(cx).countdowns[queue as usize].add_return(cx.cpu, 1);
+                }
+                if count == 0 {
+                    at!(Reset);
+                    let batch = tags.of(cx).wake_batch.get() as i32;
+                    tags.of(cx).countdowns[queue as usize].add(cx.cpu, batch);
+                    sub!(advance_index(tags));
+                    sub!(wake_queue(tags, queue, wake_batch));
+                }
+                return;
+            }
             Countdown::Adds | Countdown::Resets => {
                 /// Count down.
                 at!(Down);

@@ -10,7 +10,7 @@ use crate::path::run::wake;
 use crate::path::token::dequeued;
 use crate::path::{OwnedTags, may_queue};
 use crate::request::CpuId;
-use crate::rules::{FreedBits, WakeScan};
+use crate::rules::{FreedBits, TagWaiters, WakeScan};
 use crate::sbitmap::Sbitmap;
 use crate::step::{Cx, Steps};
 use crate::time::Duration;
@@ -177,13 +177,15 @@ pub(in crate::path) fn sbitmap_queue_wake_all(cx: &mut Cx<'_>, tags: TagMap) {
 }
 
 /// wake_up_nr(): wakes up to `nr` exclusive waiters of a queue, and the others on the way. Returns
-/// the number of exclusive ones.
+/// the number of exclusive ones, with which tasks count in any case.
 #[steps(stages)]
 pub(super) fn wake_queue(cx: &mut Cx<'_>, tags: TagMap, queue: u32, nr: u32) -> u32 {
     let mut woken: u32 = 0;
     /// Under the lock of wait queue `queue`: wake.
     lock!(Wake, tags.wait_lock(cx, queue));
-    while !wake_some(cx, tags, queue, nr, &mut woken) {
+    let exclusive = cx.rules().tag_waiters == TagWaiters::Batch;
+    let most: u32 = if exclusive { nr } else { u32::MAX };
+    while !wake_some(cx, tags, queue, most, &mut woken) {
         at!(Wake);
     }
     woken

@@ -11,7 +11,7 @@ use crate::env::TraceAction;
 use crate::merge::{self, BioTry, Side};
 use crate::queue::LockKind;
 use crate::request::{BioId, Place, Plugged, RequestId};
-use crate::rules::{CachedRequest, NoMerges};
+use crate::rules::{CachedRequest, NoMerges, PlugMerge, PlugOrder};
 use crate::step::{Cx, Traced, trace_rq};
 use crate::tags::HctxType;
 use steps::steps;
@@ -84,9 +84,19 @@ fn free_cached_rq(cx: &mut Cx<'_>, cached: Option<RequestId>) {
     }
 }
 
-/// blk_attempt_plug_merge(): one request is tried. The newest, or, if that is of another queue and
-/// the plug has held several, the first of this one's in its order.
+/// blk_attempt_plug_merge(). One request is tried: the newest, or, if that is of another queue and
+/// the plug has held several, the first of this one's in its order. Or all are, the newest first.
 fn plug_merge(cx: &mut Cx<'_>, bio: BioId) -> bool {
+    if cx.rules().plug_merge == PlugMerge::Any {
+        let queue = cx.q.id;
+        let count = cx.cpu.plug.list.len();
+        let newest_first = cx.rules().plug_order == PlugOrder::Lifo;
+        return (0..count).any(|back| {
+            let at = if newest_first { back } else { count - 1 - back };
+            let entry = cx.cpu.plug.list.iter(cx.mq).nth(at);
+            entry.is_some_and(|entry| entry.queue == queue && merge_with(cx, entry.rq, bio))
+        });
+    }
     let newest = cx.cpu.plug.newest(cx.rules().plug_order);
     let Some(newest) = newest.filter(|_| cx.cpu.plug.active) else {
         return false;
@@ -99,11 +109,14 @@ fn plug_merge(cx: &mut Cx<'_>, bio: BioId) -> bool {
             entries.find(|entry| entry.queue == cx.q.id)
         }
     };
-    let Some(Plugged { rq: last, .. }) = found else {
-        return false;
-    };
+    found.is_some_and(|Plugged { rq, .. }| merge_with(cx, rq, bio))
+}
+
+/// blk_attempt_bio_merge().
+#[inline]
+fn merge_with(cx: &mut Cx<'_>, rq: RequestId, bio: BioId) -> bool {
     let mut pool = cx.pool();
-    let outcome = merge::try_bio_merge(&mut pool, last, bio, &cx.q.settings.limits);
+    let outcome = merge::try_bio_merge(&mut pool, rq, bio, &cx.q.settings.limits);
     let traced = Traced::bio(cx.cpu.tracing, &pool, bio);
     drop(pool);
     let BioTry::Merged(side) = outcome else {

@@ -10,7 +10,7 @@ use crate::env::Answer;
 use crate::path::sbitmap::{TagMap, sbitmap_queue_get_batch, sbitmap_queue_wake_up};
 use crate::path::tag::{self, identity_index, shares_tags, try_get_tag};
 use crate::request::{BioId, HctxId, Place, RequestId};
-use crate::rules::{Fix, TagsAhead};
+use crate::rules::{Fix, TagWaiters, TagsAhead};
 use crate::sbitmap::Sbitmap;
 use crate::step::{Cx, Next};
 use crate::waiter::Waiter;
@@ -98,14 +98,18 @@ fn get_tag(
         return None;
     }
     let mut ws_index: u32 = bt_wait_ptr(cx, hctx);
+    let mut runs_first: bool = cx.rules().tag_waiters != TagWaiters::All;
     loop {
-        /// All are taken: run the hctx, so that requests may complete.
-        at!(WaitRun);
-        /// Try again.
-        call!(WaitRetry, Call::run(cx.q.id, hctx, false));
-        rq = sub!(WaitRetry, try_get_tag(hctx, None, shallow, true));
-        if rq.is_some() {
-            return rq;
+        if runs_first {
+            /// All are taken: run the hctx, so that requests may complete.
+            at!(WaitRun);
+            /// Try again.
+            call!(WaitRetry, Call::run(cx.q.id, hctx, false));
+            rq = sub!(WaitRetry, try_get_tag(hctx, None, shallow, true));
+            if rq.is_some() {
+                return rq;
+            }
+            runs_first = cx.rules().tag_waiters == TagWaiters::Batch;
         }
         // sbitmap_prepare_to_wait()
         /// Count the entry before it is added.
@@ -122,6 +126,10 @@ fn get_tag(
             /// Try again, now that a wake-up cannot be missed.
             at!(WaitLast);
             rq = sub!(WaitLast, try_get_tag(hctx, None, most, true));
+            if rq.is_none() && !runs_first {
+                call!(WaitRetry, Call::run(cx.q.id, hctx, false));
+                rq = sub!(WaitRetry, try_get_tag(hctx, None, most, true));
+            }
             if rq.is_some() {
                 at!(WaitFinish);
                 break;
@@ -217,9 +225,11 @@ fn put_into_cache(cx: &mut Cx<'_>, bio: BioId, rq: RequestId) {
 fn enter_wait_queue(cx: &mut Cx<'_>, hctx: HctxId, ws_index: u32) {
     let ws = &map_of(cx, hctx).wait[ws_index as usize];
     let waiter = Waiter::Task(cx.cpu.task);
+    let exclusive = cx.rules().tag_waiters == TagWaiters::Batch;
     ws.edit(cx.cpu, |entries| {
+        let place = if exclusive { entries.len() } else { 0 };
         if !entries.contains(&waiter) {
-            entries.push(waiter);
+            entries.insert(place, waiter);
         }
     });
     cx.mq.task_waits(cx.cpu.task).set(cx.cpu);

@@ -276,7 +276,7 @@ impl Device for Plain {
         Reply::ACCEPTED
     }
 
-    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
+    fn commit_rqs(&mut self, _hctx: HctxId, _cpu: CpuId, _now: SimTime, _out: &mut Actions) {}
 
     fn timer(&mut self, mark: u64, _now: SimTime, out: &mut Actions) {
         self.in_flight -= 1;

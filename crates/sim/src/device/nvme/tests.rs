@@ -37,8 +37,8 @@ fn without_a_doorbell_the_drive_sees_nothing() {
 }
 
 /// Requests in the order in which a drive of one channel serves them: two CPUs each submit a plug
-/// of three at the same time.
-fn served(rules: &Rules, of_plug: bool) -> Vec<u32> {
+/// of three at the same time; the core refuses one before it reaches the drive.
+fn served(rules: &Rules, of_plug: bool, refused: Option<u32>) -> Vec<u32> {
     let mut plan = plan(DeviceKind::Nvme(nvme(1)));
     (plan.default_queues, plan.queue_depth) = (1, 64);
     let setup = DeviceSetup {
@@ -54,11 +54,16 @@ fn served(rules: &Rules, of_plug: bool) -> Vec<u32> {
     let mut drive = Nvme::new(&nvme(1), &setup);
     let mut out = Vec::new();
     for rq in [0, 10, 1, 11, 2, 12] {
+        let cpu = CpuId((rq / 10) as u16);
+        if refused == Some(rq) {
+            drive.commit_rqs(HctxId(0), cpu, SimTime::ZERO, &mut out);
+            continue;
+        }
         let command = Command {
             unit: 0,
             rq: RequestId(rq),
             hctx: HctxId(0),
-            cpu: CpuId((rq / 10) as u16),
+            cpu,
             op: Op::Read,
             flags: OpFlags::default(),
             sector: Sector(0),
@@ -87,10 +92,12 @@ fn served(rules: &Rules, of_plug: bool) -> Vec<u32> {
 #[test]
 fn what_comes_off_a_stack_is_turned_round() {
     let (old, new) = (Rules::v6_1(), Rules::v6_12());
-    assert_eq!(served(&old, true), [2, 1, 0, 12, 11, 10]);
-    for as_they_come in [served(&old, false), served(&new, true)] {
+    assert_eq!(served(&old, true, None), [2, 1, 0, 12, 11, 10]);
+    for as_they_come in [served(&old, false, None), served(&new, true, None)] {
         assert_eq!(as_they_come, [0, 10, 1, 11, 2, 12]);
     }
+    // Without its last one a plug is submitted, and no other CPU's.
+    assert_eq!(served(&old, true, Some(2)), [1, 0, 12, 11, 10]);
 }
 
 #[test]

@@ -34,6 +34,9 @@ impl Tasks {
             let worker = fio
                 .worker
                 .expect("only io_uring asks not to wait, and it has a worker");
+            if let Program::Fio(Some(fio)) = &mut self[task].program {
+                fio.polled.ended(slot);
+            }
             self.give_to_worker(cpus, worker, id, slot);
             return;
         }

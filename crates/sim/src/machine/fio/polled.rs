@@ -1,9 +1,10 @@
 //! Where a thread polls for ends of its I/Os: at the hctx to which each was issued.
 //!
-//! One I/O after another, the oldest first, until a completion is found; then from the beginning.
-//! An I/O that is not issued yet has no cookie: bio_poll() returns at once, with or without a plug.
-//! Kernel: io_do_iopoll() in io_uring/rw.c, bio_poll() in block/blk-core.c, `bi_cookie` in
-//! blk_mq_start_request() (6.1.192, 6.12.117).
+//! One I/O after another, in the order of submission, until a completion is found; then from the
+//! beginning. An I/O that the driver has not started has no cookie: bio_poll() returns at once,
+//! with or without a plug. Kernel: io_iopoll_req_issued() in io_uring/io_uring.c, io_do_iopoll() in
+//! io_uring/rw.c, bio_poll() in block/blk-core.c, `bi_cookie` in blk_mq_start_request() (6.1.192,
+//! 6.12.117).
 
 use std::collections::VecDeque;
 
@@ -11,18 +12,18 @@ use blkmq::request::{HctxId, QueueId};
 
 pub(in crate::machine) type Place = (QueueId, HctxId);
 
-/// An I/O whose bio has a cookie.
 #[derive(Clone, Copy, Debug)]
-struct Issued {
+struct Submitted {
     slot: u32,
-    place: Place,
+    /// Its bio's cookie, if it has one.
+    place: Option<Place>,
 }
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Polled {
-    /// Issued and not ended, in the order of their issue.
-    issued: VecDeque<Issued>,
-    /// The I/O whose hctx is polled next.
+    /// Not ended, in the order of their submission (iopoll_list).
+    list: VecDeque<Submitted>,
+    /// The I/O from which on the next one with a cookie is looked for.
     next: usize,
     /// A completion was just found here, and more may follow.
     here: Option<Place>,
@@ -31,28 +32,33 @@ pub(in crate::machine) struct Polled {
 impl Polled {
     pub(super) fn with_capacity(depth: usize) -> Polled {
         Polled {
-            issued: VecDeque::with_capacity(depth),
+            list: VecDeque::with_capacity(depth),
             next: 0,
             here: None,
         }
     }
 
+    /// The thread submits the I/O in this slot.
+    pub(super) fn submitted(&mut self, slot: u32) {
+        self.list.push_back(Submitted { slot, place: None });
+    }
+
     /// blk_mq_start_request() of the I/O in this slot.
     pub(in crate::machine) fn started(&mut self, slot: u32, place: Place) {
-        // Issued again, maybe to another hctx.
-        let known = self.issued.iter_mut().find(|issued| issued.slot == slot);
-        match known {
-            Some(issued) => issued.place = place,
-            None => self.issued.push_back(Issued { slot, place }),
+        let place = Some(place);
+        // Maybe started before, by another hctx; or submitted by a worker.
+        match self.list.iter_mut().find(|io| io.slot == slot) {
+            Some(io) => io.place = place,
+            None => self.list.push_back(Submitted { slot, place }),
         }
     }
 
-    /// The I/O in this slot has ended, if it was issued at all.
+    /// The I/O in this slot has ended, or is left to a worker.
     pub(super) fn ended(&mut self, slot: u32) {
-        let Some(index) = self.issued.iter().position(|issued| issued.slot == slot) else {
+        let Some(index) = self.list.iter().position(|io| io.slot == slot) else {
             return;
         };
-        self.issued.remove(index);
+        self.list.remove(index);
         if index < self.next {
             self.next -= 1;
         }
@@ -60,8 +66,8 @@ impl Polled {
 
     /// The next hctx to poll. `None`: no I/O has a cookie yet.
     pub(in crate::machine) fn look(&self) -> Option<Place> {
-        let next = self.issued.get(self.next).or(self.issued.front());
-        self.here.or(next.map(|issued| issued.place))
+        let from = |index| self.list.iter().skip(index).find_map(|io| io.place);
+        self.here.or_else(|| from(self.next).or_else(|| from(0)))
     }
 
     /// A completion was found there, and more may follow.
@@ -71,16 +77,17 @@ impl Polled {
 
     /// No completion, or no further one, was found there.
     pub(in crate::machine) fn found_nothing(&mut self) {
-        let next = self.next + 1;
-        self.next = match self.here.take() {
-            None if next < self.issued.len() => next,
+        let mut later = self.list.iter().skip(self.next);
+        let looked = later.position(|io| io.place.is_some());
+        self.next = match (self.here.take(), looked) {
+            (None, Some(looked)) if later.any(|io| io.place.is_some()) => self.next + looked + 1,
             _ => 0,
         };
     }
 
     /// All hctxs that it polls.
     pub(in crate::machine) fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        self.issued.iter().map(|issued| issued.place)
+        self.list.iter().filter_map(|io| io.place)
     }
 }
 
@@ -117,5 +124,24 @@ mod tests {
         // Refused, and issued again by another hctx.
         polled.started(6, at(4));
         assert_eq!(polled.places().collect::<Vec<_>>(), [at(4)]);
+    }
+
+    /// A plug of v6.1 is a stack: the driver starts the newest first, and another hctx's.
+    #[test]
+    fn the_first_submitted_is_looked_at_first() {
+        let mut polled = Polled::with_capacity(4);
+        (5..9).for_each(|slot| polled.submitted(slot));
+        assert_eq!(polled.look(), None, "none has a cookie");
+        polled.started(8, at(4));
+        polled.started(6, at(2));
+        for hctx in [2, 4, 2] {
+            assert_eq!(polled.look(), Some(at(hctx)));
+            polled.found_nothing();
+        }
+        polled.started(5, at(1));
+        for hctx in [4, 1, 2] {
+            assert_eq!(polled.look(), Some(at(hctx)));
+            polled.found_nothing();
+        }
     }
 }

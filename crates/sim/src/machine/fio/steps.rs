@@ -168,6 +168,9 @@ impl FioTask {
             let rules = &on.layer.mq.queue(queue).settings.rules;
             self.own_plug.start(on.cpus, id, rules, io.op);
         }
+        if self.plan.polled {
+            self.polled.submitted(slot);
+        }
         let path = bio::add(on.layer, id, self, on.task, slot, uring);
         on.cpus.submit(id, path);
         Turn::Again

@@ -100,3 +100,23 @@ fn a_free_that_interrupts_a_free_ends() {
         );
     }
 }
+
+/// bt_clear_tag(), to v4.7: of two frees that count below one, each finds zero and adds the batch.
+#[test]
+fn two_frees_below_one_add_the_batch_twice() {
+    for (form, left) in [(Countdown::CountsBack, 2), (Countdown::Adds, 1)] {
+        let mq = device(form, 8, |map| map.keep_wait_queues(1));
+        let map = &mq.sets[0].driver[0];
+        assert_eq!(map.countdowns[0].peek(), 1);
+        (0..4).for_each(|task| enqueue(&mq, 0, task));
+        let (mut cpu, mut first) = (Cpu::new(CpuId(0)), put(0, 0));
+        while map.countdowns[0].peek() == 1 {
+            assert!(step(&mq, &mut cpu, &mut first).is_none());
+        }
+        let mut other = Cpu::new(CpuId(1));
+        free(&mq, 1, &mut other, 100).expect("it ends");
+        while step(&mq, &mut cpu, &mut first).is_none() {}
+        assert_eq!(map.countdowns[0].peek(), left, "{form:?}");
+        assert_eq!((woken(&other), woken(&cpu)), (1, 1), "{form:?}");
+    }
+}
