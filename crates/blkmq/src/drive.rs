@@ -209,8 +209,8 @@ pub trait Driver {
         0
     }
 
-    /// The follower has seen what a label left in the CPU.
-    fn was_followed(&mut self, _cpu: &mut Cpu) {}
+    /// The trace points of a label are the driver's: the follower has seen them.
+    fn take_trace(&mut self, _cpu: &mut Cpu) {}
 
     /// While a follower is attached, `goes_on` returns false (true) or its own answer (false):
     /// labels run one at a time.
@@ -319,7 +319,7 @@ fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
             let was = &was;
             follower.after(mq, Ran { who, was, is, next }, cpu);
         }
-        driver.was_followed(cpu);
+        driver.take_trace(cpu);
         if !cpu.is_quiet() || !driver.goes_on(cpu) {
             return next;
         }

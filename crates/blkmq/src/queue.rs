@@ -313,8 +313,8 @@ impl RequestQueue {
         let hctx_count = usize::from(set.counts.total());
         let scheduled = settings.scheduler != SchedulerKind::None;
         let maps = if set.hctx_shared { 1 } else { hctx_count };
-        let further = config.further.iter();
-        let most = further.map(|later| nr_requests_for(later.kind(), set.queue_depth));
+        let later = |later: &SchedulerSettings| nr_requests_for(later.kind(), set.queue_depth);
+        let most = config.further.iter().map(later);
         let per_map = match scheduled {
             true => settings.nr_requests,
             false => set.queue_depth,
@@ -328,11 +328,11 @@ impl RequestQueue {
         }
         let tagged = maps as u32 * per_map;
         let cpus = config.topology.cpus();
-        let sched = exchange::sched_tags(&settings, set, cpus, config.tags.waiters, hint);
-        let ctxs = set.ctxs_of_hctxs().into_iter();
-        let hctxs = (tagged..).map(RequestId).zip(ctxs);
-        let hctxs = hctxs.map(|(flush_rq, ctxs)| HwQueue::new(ctxs, flush_rq));
-        let hctxs: Vec<HwQueue> = hctxs.collect();
+        let (of, users) = ((&settings, &config.elevator), (cpus, config.tags.waiters));
+        let sched = exchange::sched_tags(of, set, users, hint);
+        let hctxs = (tagged..).map(RequestId).zip(set.ctxs_of_hctxs());
+        let hctx = |(flush_rq, ctxs)| HwQueue::new(ctxs, flush_rq);
+        let hctxs: Vec<HwQueue> = hctxs.map(hctx).collect();
         let shape = shape_of(cpus, &hctxs);
         let single = settings.single.map(|_| {
             assert!(scheduled, "a single-queue one has a scheduler");

@@ -276,6 +276,8 @@ crate::axes! {
     null_blk_queue_rqs: bool [v6_1 => false, v6_12 => true]
     /// A task reads the clock once in a plug, until the plug is flushed (blk_time_get_ns(), v6.9).
     plug_keeps_time: bool [v6_1 => false, v6_12 => true]
+    /// The block_rq_* events of ftrace print the priority (v6.11).
+    traced_priorities: bool [v6_1 => false, v6_12 => true]
     /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
     null_blk_fua: bool [v6_1 => false, v6_12 => true]
     /// NVME_MAX_SEGS: most segments of an NVMe command.
@@ -342,7 +344,7 @@ crate::axes! {
         v4_20 => Some(SingleQueueRules::V4_20),
         v6_1 => None,
     ]
-    /// Repairs of stalls; kernels of today have them all.
+    /// Repairs of stalls. The newest releases have them all, 6.6.63 not.
     fixes: Fixes [
         v5_11 => Fixes::ALL.without(Fix::SwapLock),
         v6_6 => Fixes::ALL.without(Fix::StoppedBarrier),

@@ -474,7 +474,8 @@ fn nearest_kernel(name: &str) -> Option<(Rules, bool)> {
     };
     let wanted = number(name)?;
     let known = Rules::of_path(false).filter_map(|rules| Some((number(rules.name)?, rules)));
-    let (_, nearest) = known.min_by_key(|(known, _)| known.abs_diff(wanted))?;
+    // Of two that are as near, the later one.
+    let (_, nearest) = known.min_by_key(|(known, _)| (known.abs_diff(wanted), u32::MAX - known))?;
     let whole = wanted >= number(Rules::PRESETS[0].name)?;
     Some((nearest, whole))
 }
@@ -580,7 +581,10 @@ fn queue(
     let (nr_requests, before) = nr_requests(asked, driver, scheduler, single)?;
     let rotational = driver.plan.rotational_when_chosen;
     let seen = rules.depth_hook.seen(before, nr_requests);
-    let defaults = scheduler.defaults(hz, seen).of_kernel(&rules, rotational);
+    let mut defaults = scheduler.defaults(hz, seen).of_kernel(&rules, rotational);
+    if nr_requests != before {
+        defaults.depth_was_updated();
+    }
     let iosched = iosched::written(asked, defaults, adjusted)?;
     let nomerges = match written.nomerges.unwrap_or(0) {
         0 => NoMerges::All,

@@ -67,6 +67,10 @@ pub trait Attributes: Sized + 'static {
     /// Default: all kernels have the same settings.
     fn follow(&mut self, _rules: &Rules, _rotational: bool) {}
 
+    /// depth_updated was called since the scheduler was chosen. Default: it changes nothing that
+    /// the defaults do not have.
+    fn depth_was_updated(&mut self) {}
+
     /// The kernel with the adopted rules has this attribute. Default: all kernels have all.
     fn has(&self, _name: &str) -> bool {
         true

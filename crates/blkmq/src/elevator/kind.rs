@@ -116,6 +116,20 @@ macro_rules! kinds {
                 self
             }
 
+            /// depth_updated was called since the scheduler was chosen.
+            pub fn depth_was_updated(&mut self) {
+                match self {
+                    SchedulerSettings::None | SchedulerSettings::Custom(_) => {}
+                    $(SchedulerSettings::$Kind(settings) => settings.depth_was_updated(),)*
+                }
+            }
+
+            /// The attribute async_depth, if it has one.
+            pub(crate) fn async_depth(&self) -> Option<u32> {
+                let (_, depth) = self.shown().into_iter().find(|(name, _)| *name == "async_depth")?;
+                u32::try_from(depth).ok()
+            }
+
             /// Writes `text` to the attribute `name`, as a write to sysfs would.
             pub fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
                 match self {

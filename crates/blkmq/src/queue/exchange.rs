@@ -8,6 +8,7 @@ use super::tokens::token_maps;
 use super::{BlkMq, QueueSettings, RequestQueue, shape_of};
 use crate::elevator::{Elevator, SchedulerKind, SchedulerSettings};
 use crate::request::{HctxId, QueueId};
+use crate::rules::AsyncDepth;
 use crate::sbitmap::{Sbitmap, shift_for};
 use crate::tags::TagSet;
 
@@ -27,10 +28,9 @@ pub fn nr_requests_for(scheduler: SchedulerKind, queue_depth: u32) -> u32 {
 
 /// Scheduler tags of a queue with these settings: one map per hctx, or one in all, or none.
 pub(super) fn sched_tags(
-    settings: &QueueSettings,
+    (settings, chosen): (&QueueSettings, &SchedulerSettings),
     set: &TagSet,
-    cpus: usize,
-    waiters: usize,
+    (cpus, waiters): (usize, usize),
     hint: &mut dyn FnMut() -> u32,
 ) -> Vec<Sbitmap> {
     // A map that all hctxs share has room for every value of nr_requests; others are allocated
@@ -45,6 +45,12 @@ pub(super) fn sched_tags(
     let seen = hook.seen(settings.nr_requests_first, settings.nr_requests);
     let shift = shift_for(made_for);
     let shallow = info.and_then(|f| f.min_shallow_depth.of(&settings.rules, shift, seen));
+    // blk_mq_set_min_shallow_depth() with queue/async_depth (v7.0), which BFQ does not use.
+    let of_queue = match (settings.rules.async_depth, shallow) {
+        (AsyncDepth::OfQueue, Some(2..)) => chosen.async_depth(),
+        _ => None,
+    };
+    let shallow = of_queue.or(shallow);
     let mut one = || {
         let mut map = Sbitmap::new(made_for, cpus, rule, shallow, waiters, &mut *hint);
         map.follow(&settings.rules);
@@ -76,7 +82,7 @@ impl BlkMq {
         settings.nr_requests = nr_requests_for(chosen.kind(), set.queue_depth);
         settings.nr_requests_first = settings.nr_requests;
         let cpus = q.ctxs.len();
-        q.sched = sched_tags(settings, set, cpus, q.waiters, hint);
+        q.sched = sched_tags((settings, &chosen), set, (cpus, q.waiters), hint);
         q.tokens = token_maps(settings, cpus, q.hctxs.len(), hint);
         let shape = shape_of(cpus, &q.hctxs);
         q.elevator = Elevator::new(&chosen, settings, &shape);

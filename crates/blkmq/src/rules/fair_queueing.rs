@@ -158,15 +158,13 @@ impl Rules {
     pub fn with_repairs(mut self, names: &str) -> Option<Rules> {
         let rules = &mut self.fair_queueing;
         for name in names.split('+').filter(|_| names != "none") {
-            *match FairQueueing::REPAIRS
-                .iter()
-                .position(|known| *known == name)?
-            {
-                0 => &mut rules.puts_candidate,
-                1 => &mut rules.merges_per_actuator,
-                2 => &mut rules.keeps_sequential,
-                3 => &mut rules.sets_up_lists,
-                _ => &mut rules.counts_raised,
+            *match name {
+                "candidate" => &mut rules.puts_candidate,
+                "per-actuator" => &mut rules.merges_per_actuator,
+                "sequential" => &mut rules.keeps_sequential,
+                "active-lists" => &mut rules.sets_up_lists,
+                "raised-count" => &mut rules.counts_raised,
+                _ => return None,
             } = true;
         }
         Some(self)

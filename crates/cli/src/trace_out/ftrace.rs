@@ -44,7 +44,7 @@ pub(super) fn shown(plan: &Plan, devices: &[Device]) -> Vec<Shown> {
         device,
         queue,
         probes: probes_of(disk.queue.scheduler.kind()),
-        priorities: disk.queue.rules.name != "v6.1",
+        priorities: disk.queue.rules.traced_priorities,
         hz: plan.machine.hz,
     });
     shown.collect()

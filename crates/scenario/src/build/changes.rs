@@ -1,7 +1,7 @@
 //! Writes to queue/scheduler and to files of queue/iosched/ during a run.
 
 use blkmq::elevator::SchedulerSettings;
-use blkmq::rules::Series;
+use blkmq::rules::{AsyncDepth, Series};
 
 use super::{Driver, Result, Scenario, iosched, microseconds, scheduler_named, single};
 use crate::change::Change;
@@ -73,6 +73,10 @@ fn to(
                 let what = "attributes change during a run with blk-mq and no series";
                 return Err(("attribute", what.to_owned()));
             }
+            if disk.queue.rules.async_depth == AsyncDepth::OfQueue && name == "async_depth" {
+                let what = "async_depth of v7.2 does not change during a run";
+                return Err(("attribute", what.to_owned()));
+            }
             let name = iosched::store(now, name, value).map_err(|what| ("attribute", what))?;
             return Ok(ChangeTo::Attribute(name, value));
         }
@@ -91,7 +95,10 @@ fn to(
         return Err(("scheduler", what));
     }
     let nr_requests = blkmq::queue::nr_requests_for(kind, disk.device.queue_depth);
-    *now = kind.defaults(hz, nr_requests);
+    let rotational = disk.device.rotational;
+    *now = kind
+        .defaults(hz, nr_requests)
+        .of_kernel(&disk.queue.rules, rotational);
     further.push(now.clone());
     Ok(ChangeTo::Scheduler(further.len() as u8 - 1))
 }

@@ -1,6 +1,7 @@
 //! From fio jobs to the threads of a plan.
 
 use blkmq::request::{IoClass, IoPrio, Op};
+use blkmq::rules::Rules;
 use blkmq::time::Duration;
 use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 
@@ -197,13 +198,14 @@ impl Written<'_> {
             return self.error("rw", what);
         }
         let rules = &disk.queue.rules;
+        let is_whole = Rules::PRESETS.iter().any(|known| known.name == rules.name);
         if options.ioengine == FioEngine::IoUringCmd
-            && !(matches!(device.kind, DeviceKind::Nvme(_)) && rules.name.starts_with("v6"))
+            && !(matches!(device.kind, DeviceKind::Nvme(_)) && is_whole)
         {
             let what = "io_uring_cmd needs an NVMe drive and a kernel since 5.19".to_string();
             return self.error("ioengine", what);
         }
-        let is_old = rules.single_queue.is_none() && !rules.name.starts_with("v6");
+        let is_old = rules.single_queue.is_none() && !is_whole;
         if options.hipri && !options.polls() && is_old {
             let what = format!("not modelled: {} polls in preadv2(2)", rules.name);
             return self.error("hipri", what);

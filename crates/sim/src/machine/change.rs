@@ -91,8 +91,8 @@ pub(super) fn exchange(
     tasks: &mut Tasks,
     layer: &mut Layer,
     timers: &mut Timers,
-    id: CpuId,
-    to: usize,
+    (id, to): (CpuId, usize),
+    explanations: &mut Vec<String>,
 ) -> Option<QueueId> {
     let queue = cpus.asking(id);
     if reads_scheduler(cpus, tasks, queue) {
@@ -101,6 +101,7 @@ pub(super) fn exchange(
         return None;
     }
     timers.shut_down(queue);
+    layer.explain(queue, explanations);
     layer.exchange(queue, to);
     Some(queue)
 }

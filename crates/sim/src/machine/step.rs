@@ -50,8 +50,8 @@ impl Simulator {
                 Stop::Exchange(to) => {
                     let (layer, timers) = (&mut self.layer, &mut self.timers);
                     let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-                    layer.explain(cpus.asking(id), &mut self.recorder.explanations);
-                    let exchanged = change::exchange(cpus, tasks, layer, timers, id, to);
+                    let said = &mut self.recorder.explanations;
+                    let exchanged = change::exchange(cpus, tasks, layer, timers, (id, to), said);
                     if let (Some(queue), Some(readings)) = (exchanged, &mut self.recorder.readings)
                     {
                         let info = self.layer.mq.queue(queue).settings.scheduler.info();

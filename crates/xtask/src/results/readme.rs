@@ -146,6 +146,7 @@ fn beside_range(off: &[f64]) -> String {
     let highest = off.iter().copied().fold(0.0, f64::max);
     match (lowest, highest) {
         (0.0, 0.0) => "in".to_owned(),
+        (0.0, _) => format!("**out**: up to {:.0} % above", 100.0 * highest),
         _ => format!(
             "**out**: {:.0} % below to {:.0} % above",
             -100.0 * lowest,

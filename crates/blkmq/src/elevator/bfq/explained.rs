@@ -30,13 +30,13 @@ impl Explained {
 
 impl Bfq {
     pub(super) fn explain(&mut self, what: fmt::Arguments<'_>) {
-        if self.explained.first.len() == KEPT {
-            self.explained.further += 1;
+        if self.explained.0.first.len() == KEPT {
+            self.explained.0.further += 1;
             return;
         }
         let ms = self.now.0 / 1_000_000;
         let line = format!("{}.{:03} s: {what}", ms / 1000, ms % 1000);
-        self.explained.first.push(line);
+        self.explained.0.first.push(line);
     }
 
     /// A stable merge of `q` into `new` is decided.

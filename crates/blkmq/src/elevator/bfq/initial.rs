@@ -18,6 +18,7 @@ use crate::elevator::messages::Messages;
 use crate::elevator::submitters::SubmitterGroup;
 use crate::list::QueueList;
 use crate::merge::MergeIndex;
+use crate::not_state::NotState;
 use crate::queue::{ACCESS_RANGES_MAX, QueueSettings};
 use crate::time::{Jiffies, SimTime};
 
@@ -87,7 +88,7 @@ impl Bfq {
             idle_list: Vec::new(),
             busy_queues: [0; 3],
             wr_busy_queues: 0,
-            explained: Explained::default(),
+            explained: NotState(Explained::default()),
             queued: 0,
             elevator_queued: 0,
             weights: Vec::new(),

@@ -32,6 +32,7 @@ use crate::elevator::submitters::Submitters;
 use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
+use crate::not_state::NotState;
 use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::{AsyncDepth, BfqWork, DepthHook, FairQueueing, InsertOrder};
 use crate::time::SimTime;
@@ -72,7 +73,7 @@ pub struct Bfq {
     pub(super) busy_queues: [u32; 3],
     pub(super) wr_busy_queues: i32,
     /// Merges for good, and a wrong count of raised queues: what explains a report.
-    pub(super) explained: Explained,
+    pub(super) explained: NotState<Explained>,
     pub(super) queued: u32,
     /// Requests that were inserted and have not ended; absorbed ones count for ever (v5.11).
     pub(super) elevator_queued: u32,
@@ -290,7 +291,7 @@ impl Scheduler for Bfq {
     }
 
     fn explanations(&self, each: &mut dyn FnMut(&str)) {
-        self.explained.all(each);
+        self.explained.0.all(each);
     }
 
     fn take_readings(&mut self, each: &mut dyn FnMut(Reading)) {

@@ -23,7 +23,7 @@ pub struct BfqSettings {
     /// queue/nr_requests at the last notice to the scheduler, as depth_updated saw it.
     pub nr_requests: u32,
     /// queue/async_depth, where there is one (v7.0), and the same as bfq_depth_updated() saw it
-    /// last: at first that of a queue without scheduler.
+    /// last: at first that of the queue before, which is taken to be nr_requests.
     pub async_depth: Option<[u32; 2]>,
     /// Deadline of asynchronous and of synchronous requests, ns.
     pub fifo_expire_ns: [u64; 2],
@@ -116,6 +116,11 @@ impl Attributes for BfqSettings {
     fn follow(&mut self, rules: &Rules, _rotational: bool) {
         let depth = [self.nr_requests * 3 / 4, self.nr_requests];
         self.async_depth = (rules.async_depth == AsyncDepth::OfQueue).then_some(depth);
+    }
+
+    /// bfq_depth_updated() after bfq_init_queue().
+    fn depth_was_updated(&mut self) {
+        self.async_depth = self.async_depth.map(|[now, _]| [now; 2]);
     }
 
     fn has(&self, name: &str) -> bool {

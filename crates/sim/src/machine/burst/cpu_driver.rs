@@ -269,7 +269,7 @@ impl Driver for CpuDriver<'_> {
         cpu.at_ps += ps;
         self.core.spent.label(label, ps);
         if !cpu.trace.is_empty() && self.core.follower.is_none() {
-            self.was_followed(cpu);
+            self.take_trace(cpu);
         }
         while self.locks > cpu.locks_held() {
             self.release(cpu, stores);
@@ -427,7 +427,7 @@ impl Driver for CpuDriver<'_> {
 
     /// The loop goes on with the trace points taken: whether they are recorded changes no run.
     #[cold]
-    fn was_followed(&mut self, cpu: &mut Cpu) {
+    fn take_trace(&mut self, cpu: &mut Cpu) {
         let of = (self.task, &mut *self.next_record);
         self.core.hand_over_trace(cpu, of, self.recorder);
     }
