@@ -209,8 +209,11 @@ pub trait Driver {
         0
     }
 
-    /// The trace points of a label are the driver's: the follower has seen them.
-    fn take_trace(&mut self, _cpu: &mut Cpu) {}
+    /// The label left something in the CPU. Takes what the loop can go on without, if the driver
+    /// does that; true if `left` must take the rest.
+    fn leaves(&mut self, _cpu: &mut Cpu) -> bool {
+        true
+    }
 
     /// While a follower is attached, `goes_on` returns false (true) or its own answer (false):
     /// labels run one at a time.
@@ -319,8 +322,7 @@ fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
             let was = &was;
             follower.after(mq, Ran { who, was, is, next }, cpu);
         }
-        driver.take_trace(cpu);
-        if !cpu.is_quiet() || !driver.goes_on(cpu) {
+        if !cpu.is_quiet() && driver.leaves(cpu) || !driver.goes_on(cpu) {
             return next;
         }
         cpu.begin_label();
@@ -380,7 +382,7 @@ fn labels<D: Driver>(path: &mut impl Path, mq: &BlkMq, cpu: &mut Cpu, driver: &m
         let next = path.step(&mut cx);
         debug_assert_eq!(path.queue(), cx.queue(), "a path goes on with its queue");
         driver.after(label, cx.cpu);
-        if !cx.cpu.is_quiet() || !driver.goes_on(cx.cpu) {
+        if !cx.cpu.is_quiet() && driver.leaves(cx.cpu) || !driver.goes_on(cx.cpu) {
             return next;
         }
         cx.cpu.begin_label();

@@ -173,6 +173,8 @@ pub struct Recorder {
     pub trace: Vec<(SimTime, CpuId, u32, TracePoint)>,
     /// Text of the messages among them.
     pub messages: String,
+    /// By CPU, the earliest time of its next trace point.
+    pub(crate) next_records: Vec<SimTime>,
 }
 
 impl Recorder {
@@ -231,6 +233,7 @@ impl Recorder {
             bio_work_runs: 0,
             trace: Vec::new(),
             messages: String::new(),
+            next_records: Vec::new(),
         }
     }
 

@@ -115,7 +115,6 @@ fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq, recorder: &mut Recorde
         env,
         levels,
         irq_off,
-        next_record,
         ..
     } = cpu;
     let LevelState { stack, wait, held } = &mut levels[level as usize];
@@ -139,7 +138,6 @@ fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq, recorder: &mut Recorde
         mq,
         pool: &mq.queues[0].pool,
         task: cpu.current,
-        next_record,
         recorder,
     };
     let stop = cpu_driver.run(Context { cpu: env, stack });

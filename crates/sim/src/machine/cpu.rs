@@ -228,8 +228,6 @@ pub(super) struct CpuState {
     pub(super) softirq_tick: SimTime,
     /// `mode_ps` when the running task came here, and its spinning since.
     task_from: TaskUsage,
-    /// The earliest time of its next trace record.
-    pub(super) next_record: SimTime,
 }
 
 impl CpuState {
@@ -263,7 +261,6 @@ impl CpuState {
             ksoftirqd: Ksoftirqd::Sleeps,
             softirq_tick: SimTime::NEVER,
             task_from: TaskUsage::default(),
-            next_record: SimTime::ZERO,
             task_spin_ps: 0,
         }
     }

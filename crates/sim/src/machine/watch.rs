@@ -83,8 +83,7 @@ impl Simulator {
     #[cold]
     pub(super) fn hand_over_trace(&mut self, id: CpuId) {
         let (cpu, core) = self.cpus.split(id);
-        let of = (cpu.current, &mut cpu.next_record);
-        core.hand_over_trace(&mut cpu.env, of, &mut self.recorder);
+        core.hand_over_trace(&mut cpu.env, cpu.current, &mut self.recorder);
     }
 
     /// A device accepts a request: records the seek of a rotational disk's arm.
@@ -256,7 +255,7 @@ impl Core {
     pub(super) fn hand_over_trace(
         &mut self,
         env: &mut Cpu,
-        (task, next): (Option<TaskId>, &mut SimTime),
+        task: Option<TaskId>,
         recorder: &mut Recorder,
     ) {
         if env.trace.is_empty() {
@@ -270,6 +269,9 @@ impl Core {
         let count = env.trace.len() as u64;
         let (cpu, tracing) = (env.id, env.tracing);
         let mut index = 0;
+        let (of, nexts) = (usize::from(cpu.0), &mut recorder.next_records);
+        nexts.resize(nexts.len().max(of + 1), SimTime::ZERO);
+        let next = &mut nexts[of];
         env.take_trace(&mut recorder.messages, |point| {
             let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
             let at = match returns {

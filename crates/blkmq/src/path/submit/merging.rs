@@ -113,7 +113,7 @@ fn plug_merge(cx: &mut Cx<'_>, bio: BioId) -> bool {
 }
 
 /// blk_attempt_bio_merge().
-#[inline]
+#[inline(always)]
 fn merge_with(cx: &mut Cx<'_>, rq: RequestId, bio: BioId) -> bool {
     let mut pool = cx.pool();
     let outcome = merge::try_bio_merge(&mut pool, rq, bio, &cx.q.settings.limits);

@@ -9,10 +9,11 @@ use crate::elevator::Wanted;
 use crate::env::Answer;
 use crate::path::sbitmap::{TagMap, sbitmap_queue_get_batch, sbitmap_queue_wake_up};
 use crate::path::tag::{self, identity_index, shares_tags, try_get_tag};
-use crate::request::{BioId, HctxId, Place, RequestId};
+use crate::request::{BioId, HctxId, OpFlags, Place, RequestId};
 use crate::rules::{Fix, TagWaiters, TagsAhead};
 use crate::sbitmap::Sbitmap;
 use crate::step::{Cx, Next};
+use crate::time::SimTime;
 use crate::waiter::Waiter;
 use steps::steps;
 
@@ -56,7 +57,8 @@ pub(super) fn alloc_requests(cx: &mut Cx<'_>, bio: BioId, passthrough: bool) -> 
             };
             if let Some(rq) = found {
                 cx.pool().get_queue(1);
-                put_into_cache(cx, bio, rq);
+                let of = (cx.pool().bio(bio).flags, cx.cpu.now());
+                put_into_cache(cx, rq, of);
             }
             found = Some(alloc_requests_batch(cx, bio, hctx, first, bits));
             wanted = match cx.rules().tags_ahead {
@@ -201,22 +203,23 @@ fn alloc_requests_batch(
     bits: u64,
 ) -> RequestId {
     cx.cpu.plug.cached_queue = cx.q.id;
+    let of = (cx.pool().bio(bio).flags, cx.cpu.now());
     cx.pool().get_queue(bits.count_ones() - 1);
     let highest = bits.ilog2();
     for bit in (0..highest).filter(|bit| bits >> bit & 1 == 1) {
         let rq = tag::adopt(cx, hctx, first + bit);
-        put_into_cache(cx, bio, rq);
+        put_into_cache(cx, rq, of);
     }
     tag::adopt(cx, hctx, first + highest)
 }
 
 /// It was allocated for this bio, and another one takes it.
-fn put_into_cache(cx: &mut Cx<'_>, bio: BioId, rq: RequestId) {
-    let now = cx.cpu.now();
+#[inline(always)]
+fn put_into_cache(cx: &mut Cx<'_>, rq: RequestId, (flags, now): (OpFlags, SimTime)) {
     let mut pool = cx.pool();
     pool[rq].place = Place::PlugCache;
     pool[rq].start_time = now;
-    pool[rq].flags = pool.bio(bio).flags;
+    pool[rq].flags = flags;
     cx.cpu.plug.cached.push_front(&mut pool, rq);
 }
 

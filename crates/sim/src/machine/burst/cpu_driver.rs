@@ -51,7 +51,6 @@ pub(super) struct CpuDriver<'a> {
     /// The pool of the queue whose path runs.
     pub(super) pool: &'a Slab<RequestPool>,
     pub(super) task: Option<TaskId>,
-    pub(super) next_record: &'a mut SimTime,
     pub(super) recorder: &'a mut Recorder,
 }
 
@@ -268,9 +267,6 @@ impl Driver for CpuDriver<'_> {
         }
         cpu.at_ps += ps;
         self.core.spent.label(label, ps);
-        if !cpu.trace.is_empty() && self.core.follower.is_none() {
-            self.take_trace(cpu);
-        }
         while self.locks > cpu.locks_held() {
             self.release(cpu, stores);
         }
@@ -368,16 +364,11 @@ impl Driver for CpuDriver<'_> {
     }
 
     #[inline]
-    fn maps(&mut self, at: &Context<'_>) {
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
         if let Some(watch) = &mut self.core.arbiter.watch {
             cold_path();
-            watch.offers(at.stack.last(), at.cpu.owner);
+            watch.offers(at.stack.last(), offer.queue, at.cpu.owner);
         }
-    }
-
-    #[inline]
-    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
-        self.maps(&at);
         ControlFlow::Break(match offer.last {
             false => Stop::Offer(offer.rq),
             true => Stop::OfferLast(offer.rq),
@@ -425,11 +416,14 @@ impl Driver for CpuDriver<'_> {
         context(cpu.owner)
     }
 
-    /// The loop goes on with the trace points taken: whether they are recorded changes no run.
+    /// The loop goes on with the trace points taken: whether they are recorded changes no run. A
+    /// follower sees them first.
     #[cold]
-    fn take_trace(&mut self, cpu: &mut Cpu) {
-        let of = (self.task, &mut *self.next_record);
-        self.core.hand_over_trace(cpu, of, self.recorder);
+    fn leaves(&mut self, cpu: &mut Cpu) -> bool {
+        if self.limit != STOP && !cpu.trace.is_empty() {
+            self.core.hand_over_trace(cpu, self.task, self.recorder);
+        }
+        !cpu.is_quiet()
     }
 
     fn one_by_one(&mut self, only: bool) {
