@@ -86,9 +86,9 @@ impl Watch {
 
     /// A path offers the driver a request; direct issue is no run. `owner`: the level of a CPU, as
     /// a lock's owner.
-    pub(crate) fn offers(&mut self, path: Option<&Frame>, queue: QueueId, owner: u32) {
-        if let (Some(runs), Some(Frame::Run(_))) = (&mut self.runs, path) {
-            runs.offers(queue, owner);
+    pub(crate) fn offers(&mut self, path: Option<&Frame>, owner: u32) {
+        if let (Some(runs), Some(frame @ Frame::Run(_))) = (&mut self.runs, path) {
+            runs.offers(frame.queue(), owner);
         }
     }
 

@@ -364,11 +364,16 @@ impl Driver for CpuDriver<'_> {
     }
 
     #[inline]
-    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
+    fn maps(&mut self, at: &Context<'_>) {
         if let Some(watch) = &mut self.core.arbiter.watch {
             cold_path();
-            watch.offers(at.stack.last(), offer.queue, at.cpu.owner);
+            watch.offers(at.stack.last(), at.cpu.owner);
         }
+    }
+
+    #[inline]
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
+        self.maps(&at);
         ControlFlow::Break(match offer.last {
             false => Stop::Offer(offer.rq),
             true => Stop::OfferLast(offer.rq),
