@@ -113,6 +113,10 @@ fn plug_merge(cx: &mut Cx<'_>, bio: BioId) -> bool {
 }
 
 /// blk_attempt_bio_merge().
+#[expect(
+    clippy::inline_always,
+    reason = "two callers, one of them a call a bio, measured"
+)]
 #[inline(always)]
 fn merge_with(cx: &mut Cx<'_>, rq: RequestId, bio: BioId) -> bool {
     let mut pool = cx.pool();

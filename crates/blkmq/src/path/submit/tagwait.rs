@@ -214,6 +214,10 @@ fn alloc_requests_batch(
 }
 
 /// It was allocated for this bio, and another one takes it.
+#[expect(
+    clippy::inline_always,
+    reason = "a call a request of a batch, measured"
+)]
 #[inline(always)]
 fn put_into_cache(cx: &mut Cx<'_>, rq: RequestId, (flags, now): (OpFlags, SimTime)) {
     let mut pool = cx.pool();
