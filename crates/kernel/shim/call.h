@@ -80,6 +80,8 @@ struct shim_call {
 	unsigned int side, result;
 	/* The dispatched request was marked as started. */
 	unsigned int started;
+	/* The call took a lock other than q->queue_lock. */
+	unsigned int locked;
 	/* The queue must be run before the lock is dropped. */
 	unsigned int run_now;
 	/* The queue must be run; a timer was armed or cancelled (1, 2), and when it expires. */

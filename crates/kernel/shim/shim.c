@@ -176,8 +176,10 @@ void wbt_disable_default(void *q) { }
 void wbt_enable_default(void *q) { }
 void shim_lock_taken(const char *file, int line, const char *name)
 {
-	if (shim_this)
-		shim_clock.ticks = shim_this->locked_ticks;
+	if (!shim_this)
+		return;
+	shim_this->locked |= strcmp(name, "&q->queue_lock") != 0;
+	shim_clock.ticks = shim_this->locked_ticks;
 }
 /* A part alone is called (parts.c). */
 void shim_begin_part(u32 random)
@@ -328,11 +330,13 @@ void hrtimer_start(struct hrtimer *t, ktime_t after, enum hrtimer_mode mode)
 	t->expires_ns = shim_clock.ktime_ns + after;
 	shim_ask(t, 1, after);
 }
+/* One that is not armed needs nothing of the caller. */
 int hrtimer_try_to_cancel(struct hrtimer *t)
 {
 	int was = t->armed;
 
-	shim_ask(t, 2, 0);
+	if (was)
+		shim_ask(t, 2, 0);
 	t->armed = false;
 	return was;
 }

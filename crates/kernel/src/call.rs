@@ -117,6 +117,8 @@ pub(crate) struct Call {
     pub(crate) result: c_uint,
     /// The dispatched request was marked as started.
     pub(crate) started: c_uint,
+    /// The call took a lock other than q->queue_lock.
+    pub(crate) locked: c_uint,
     /// The queue must be run before its lock is dropped.
     pub(crate) run_now: c_uint,
     pub(crate) run: c_uint,
@@ -171,6 +173,7 @@ impl Call {
             side: 0,
             result: NONE,
             started: 0,
+            locked: 0,
             run_now: 0,
             run: 0,
             timer_asked: 0,

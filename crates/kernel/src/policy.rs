@@ -582,14 +582,30 @@ impl Scheduler for Policy {
         self.timer.take()
     }
 
-    fn limits_under_lock(&self, _wanted: Wanted) -> bool {
-        self.info.logs
+    /// Whether it takes one is seen by calling it.
+    fn limits_under_lock(&self, wanted: Wanted) -> bool {
+        let mut call = depth_call(wanted);
+        self.call(&mut call, "limit_depth", Now::default());
+        call.locked != 0
     }
 
     fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
         let mut call = depth_call(wanted);
         self.call(&mut call, "limit_depth", Now::default());
         (call.found != 0).then_some(call.result)
+    }
+
+    fn limit_depth_message(&self, wanted: Wanted) -> Option<String> {
+        let mut call = depth_call(wanted);
+        let mut found = Found {
+            log: Vec::with_capacity(TEXT),
+            ..Found::default()
+        };
+        if let Err(text) = self.queue.call(&mut call, &mut found) {
+            self.fail("limit_depth", &text);
+        }
+        let text = String::from_utf8_lossy(&found.log);
+        (!text.is_empty()).then(|| text.trim_end().to_owned())
     }
 
     fn limit_depth_locked(&mut self, wanted: Wanted, now: Now) -> Option<u32> {

@@ -320,10 +320,11 @@ const ALIKE: [(&str, &str, &str); 4] = [
 ];
 
 /// What reports of runs with one scheduler under two names do not have in common; those of kyber
-/// have other locks, and tokens.
-const OWN: [(&str, &str); 4] = [
+/// have other locks, and tokens. The model alone explains its decisions.
+const OWN: [(&str, &str); 5] = [
     ("/blksim", "options"),
     ("/blksim", "scheduler"),
+    ("", "explanations"),
     ("", "locks"),
     ("", "tokens"),
 ];
