@@ -564,14 +564,17 @@ fn a_suspended_device_refuses_messages_and_a_suspension_is_reported_in_a_stall()
 fn paths_fail_while_their_groups_are_initialised_and_nothing_is_lost() {
     for rules in kernels() {
         let mut failed = 0;
-        for seed in 0..30 {
+        // 4.12 runs its queue again 100 ms after it refused a request: by then both paths are back
+        // in most runs.
+        let seeds = if rules.name == "v4.12" { 120 } else { 30 };
+        for seed in 0..seeds {
             let mut plan = outage(rules, seed, "service-time");
             let line = "0 8 multipath 1 queue_if_no_path 1 alua 2 1 \
                         service-time 0 1 1 8:0 1 service-time 0 1 1 8:1 1";
             let mapped = below(&mut plan);
             mapped.table = Table::parse(line, &rules.device_mapper, 16).unwrap();
             assert!(mapped.table.hw_handler.is_some());
-            mapped.activation = Duration(1000 + seed * 3000);
+            mapped.activation = Duration(1000 + seed % 30 * 3000);
             let ran = run(&plan, |_| {});
             let what = format!("{} seed {seed}", rules.name);
             assert_nothing_left(&ran, &what);
@@ -581,9 +584,10 @@ fn paths_fail_while_their_groups_are_initialised_and_nothing_is_lost() {
             failed += u64::from(saw_failure(&ran));
         }
         let name = rules.name;
-        // 4.12 runs its queue again 100 ms after it refused a request: by then both paths are back.
-        let enough = if name == "v4.12" { 3 } else { 10 };
-        assert!(failed > enough, "{name}: {failed} of 30 runs saw a failure");
+        assert!(
+            failed > 10,
+            "{name}: {failed} of {seeds} runs saw a failure"
+        );
     }
 }
 
