@@ -194,6 +194,19 @@ impl<'a> Cx<'a> {
         });
     }
 
+    /// A run of the queue in the background, by a scheduler within a section of its lock that has
+    /// work (blk_mq_run_hw_queues()).
+    #[cold]
+    pub(crate) fn kick_all(&mut self) {
+        let own = self.set().hctx_for(self.cpu.id, Op::Write, false);
+        for hctx in (0..self.q.hctxs.len()).map(|hctx| HctxId(hctx as u16)) {
+            let one = self.q.settings.runs_one_for_all() && hctx != own;
+            if !one || self.hctx(hctx).dispatch_pending.test(self.cpu) {
+                self.kick(hctx, Duration::ZERO);
+            }
+        }
+    }
+
     #[inline]
     pub(crate) fn set_places(&self, list: QueueList, place: Place) {
         set_places(self.q, self.cpu, list, place);

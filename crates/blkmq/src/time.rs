@@ -14,6 +14,10 @@ pub struct SimTime(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(pub u64);
 
+/// The time since boot (ktime_get_ns()) when the clock is 0. jiffies, which begin five minutes
+/// below 2^32 (INITIAL_JIFFIES), are 2^32 then.
+pub const UPTIME: Duration = Duration(300_000_000_000);
+
 /// Ticks of the scenario's HZ. Expiry in the block layer is compared in ticks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Jiffies(pub u64);

@@ -514,8 +514,8 @@ static inline void blk_mq_set_min_shallow_depth(struct request_queue *q, unsigne
 #define SHIM_QUEUE_LOCK(q) (&(q)->queue_lock)
 #define shim_insert_merge(q, rq, free) elv_attempt_insert_merge(q, rq, free)
 #define shim_run_single(s, c, rq) BUG()
-/* The clock at the caller's time 0. */
-#define SHIM_BOOT_NS 0
+/* The clock at the caller's time 0, when jiffies are 2^32. */
+#define SHIM_BOOT_NS (300 * NSEC_PER_SEC)
 #endif
 
 #endif

@@ -710,6 +710,9 @@ static void shim_follow_map(struct shim_queue *s, unsigned int shift)
 static void shim_set_clock(struct shim_queue *s, struct shim_call *c)
 {
 	c->ktime_ns += SHIM_BOOT_NS;
+	/* The issue time of a request that was not issued stays 0. */
+	if (c->io.issue_ns || !c->io.start_ns)
+		c->io.issue_ns += SHIM_BOOT_NS;
 	c->io.start_ns += SHIM_BOOT_NS;
 	shim_clock.ticks = c->ticks;
 	shim_clock.ktime_ns = c->ktime_ns;

@@ -11,7 +11,7 @@ use crate::library::{Library, Queue, lock};
 use crate::mirror::{ioprio, opf};
 use blkmq::elevator::{
     After, BioMerge, CalledOn, Charge, CustomScheduler, DispatchTime, ElevatorLock, Fault, Hooks,
-    InsertAt, Insertion, LEVELS, MayQueue, Now, QueueShape, Scheduler, SchedulerInfo,
+    InsertAt, Insertion, LEVELS, MayQueue, Now, QueueShape, RequestPath, Scheduler, SchedulerInfo,
     SchedulerKind, StoreError, Submitters, TimerAsk, Value, Wanted,
 };
 use blkmq::list::QueueList;
@@ -52,7 +52,7 @@ pub struct Policy {
     /// Costs of the calls since they were asked for.
     charge: Charge,
     called_on: CalledOn,
-    /// The last call wants the queue run under its lock.
+    /// The last call wants the queue run before it returns.
     runs_now: bool,
     /// Hctxs that the last hook wants run.
     runs: VecDeque<HctxId>,
@@ -169,6 +169,12 @@ impl Policy {
             (0, false) => After::RunHctxs,
             _ => After::RunQueues,
         }
+    }
+
+    /// A merge or an insertion.
+    fn arrives(&mut self, call: &mut Call, name: &str, now: Now) {
+        let after = self.change(call, name, now);
+        self.runs_now |= after == After::RunQueues && self.info.path != RequestPath::SingleQueue;
     }
 
     /// Messages and events of the last call.
@@ -401,7 +407,7 @@ impl Scheduler for Policy {
             index: self.index(self.called_on.cpu, self.called_on.hctx),
             ..Io::of_bio(pool.bio(bio))
         };
-        self.change(&mut call, "bio_merge", now);
+        self.arrives(&mut call, "bio_merge", now);
         self.charge(pool);
         if call.found == 0 {
             self.follow(pool, merging);
@@ -441,7 +447,7 @@ impl Scheduler for Policy {
         self.follow_limits(merging);
         let mut call = self.call_of(Entry::Insert, pool, rq);
         call.at_head = u32::from(at == InsertAt::Head);
-        self.change(&mut call, "insert_requests", now);
+        self.arrives(&mut call, "insert_requests", now);
         self.charge(pool);
         // The end of a request is counted by level, or is a call.
         let level = if self.info.hooks.finished {

@@ -187,6 +187,7 @@ forward! {
         fn has_work() -> bool;
         fn has_work_of(hctx: HctxId) -> bool;
         fn prepare(rq: &mut Request);
+        fn ends(rq: &Request) -> bool;
         fn limit_depth(wanted: Wanted) -> Option<u32>;
         fn limit_depth_message(wanted: Wanted) -> Option<String>;
         fn limits_under_lock(wanted: Wanted) -> bool;

@@ -209,6 +209,10 @@ impl<P: Scheduler + 'static> Ops for Locked<P> {
         self.policy.inspect(|policy| policy.prepare(rq));
     }
 
+    fn ends(&self, rq: &Request) -> bool {
+        self.policy.inspect(|policy| policy.ends(rq))
+    }
+
     /// It counts the request.
     #[inline]
     fn finishes(&self, rq: &Request) -> bool {

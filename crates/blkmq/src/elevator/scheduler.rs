@@ -317,8 +317,9 @@ pub trait Scheduler: Any + Debug {
     fn activated(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) {}
 
     /// After the last call the queue must be run before that call returns, under the lock that it
-    /// was called with (__blk_run_queue() by a scheduler of the single-queue path). Called after
-    /// `insert`. Default: never.
+    /// was called with: __blk_run_queue() by a scheduler of the single-queue path, in the
+    /// background by others. Called after `insert`, and after `merge_bio` of the multi-queue path.
+    /// Default: never.
     fn take_run(&mut self) -> bool {
         false
     }
@@ -350,6 +351,12 @@ pub trait Scheduler: Any + Debug {
     /// nothing.
     fn completed(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) -> After {
         After::Nothing
+    }
+
+    /// `requeued` and `finished` look at this request. No lock is taken for another one. Default:
+    /// they look at all.
+    fn ends(&self, _rq: &Request) -> bool {
+        true
     }
 
     /// Its driver gives a request back, which will be inserted at head (requeue_request). Default:

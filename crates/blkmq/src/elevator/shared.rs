@@ -190,6 +190,11 @@ ops! {
     /// prepare_request().
     pub(crate) fn prepare(rq: &mut Request) {}
 
+    /// True if the hooks for the end and the return of requests look at this one.
+    pub(crate) fn ends(rq: &Request) -> bool {
+        true
+    }
+
     /// True if finish_request() has work for this request.
     #[inline]
     pub(crate) fn finishes(rq: &Request) -> bool {

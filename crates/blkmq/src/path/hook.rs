@@ -55,8 +55,9 @@ pub fn call_hook(cx: &mut Cx<'_>, hook: Hook) {
         }
         After::RunQueues => {
             let (queue, how) = (cx.q.id, RunHow::Background);
-            /// The hardware queues were run, in the background.
+            /// The hardware queues were run, in the background; the lock is released.
             call!(Ran, Call::RunQueues { queue, how });
+            cx.q.elevator.unlock(cx.cpu);
         }
     }
 }
@@ -64,3 +65,6 @@ pub fn call_hook(cx: &mut Cx<'_>, hook: Hook) {
 labels! {
     pub enum At in "hook" of call_hook
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,6 @@ use crate::call::RunHow;
 use crate::env::Cpu;
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Op, QueueId};
-use crate::rules::RunAll;
 use crate::step::{Cx, Next, labels};
 use steps::steps;
 
@@ -77,8 +76,7 @@ impl SqHctx {
 
     /// The queue runs one hctx for all, if this CPU's is not stopped.
     pub(super) fn is_asked(q: &RequestQueue) -> bool {
-        let rule = q.settings.rules.restart.run_all;
-        rule == RunAll::OfThisCpu && q.settings.sq_sched() && q.hctxs.len() > 1
+        q.settings.runs_one_for_all() && q.hctxs.len() > 1
     }
 
     /// Checks the hctx of this CPU. An access to shared memory of its own.

@@ -6,7 +6,7 @@ use super::mapped::MappedConfig;
 use super::single::SingleSettings;
 use crate::elevator::{SchedulerKind, SchedulerSettings, Submitters};
 use crate::request::QueueId;
-use crate::rules::{NoMerges, QueueLimits, Rules};
+use crate::rules::{NoMerges, QueueLimits, Rules, RunAll};
 use crate::tags::{CpuTopology, TagSetConfig};
 use crate::time::Jiffies;
 
@@ -95,6 +95,12 @@ impl QueueSettings {
     /// The scheduler orders the whole queue, whichever hctx runs (BLK_MQ_F/QUEUE_FLAG SQ_SCHED).
     pub fn sq_sched(&self) -> bool {
         self.scheduler.info().is_some_and(|info| info.single_queue)
+    }
+
+    /// A run of all hctxs is one of this CPU's, besides those with leftovers
+    /// (blk_mq_get_sq_hctx()).
+    pub(crate) fn runs_one_for_all(&self) -> bool {
+        self.rules.restart.run_all == RunAll::OfThisCpu && self.sq_sched()
     }
 }
 

@@ -170,6 +170,18 @@ impl PolicyQueue {
         })
     }
 
+    /// A merge or an insertion, during which a scheduler of the multi-queue path may ask for a run.
+    fn arrive<R>(
+        &mut self,
+        change: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
+    ) -> R {
+        let result = self.call(change);
+        if !self.is_single() && self.call(|policy, _, _| policy.take_run()) {
+            self.around.print("run".to_owned());
+        }
+        result
+    }
+
     fn hooks(&self) -> Hooks {
         let info = self.scheduler.kind().info();
         info.expect("scripts are about a scheduler").hooks

@@ -33,7 +33,7 @@ use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::not_state::NotState;
-use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, Sectors};
+use crate::request::{BioId, IoContextId, Place, Request, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::{AsyncDepth, BfqWork, DepthHook, FairQueueing, InsertOrder};
 use crate::time::SimTime;
 
@@ -230,6 +230,14 @@ impl Scheduler for Bfq {
         self.serves();
         self.idled_in_vain(pool);
         self.after()
+    }
+
+    fn ends(&self, rq: &Request) -> bool {
+        queue_of(rq).is_some()
+    }
+
+    fn take_run(&mut self) -> bool {
+        core::mem::take(&mut self.runs)
     }
 
     fn take_timer(&mut self) -> Option<TimerAsk> {

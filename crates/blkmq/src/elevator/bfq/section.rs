@@ -6,10 +6,10 @@
 use super::Bfq;
 use super::ids::QId;
 use crate::elevator::hook::After;
-use crate::elevator::scheduler::Now;
-use crate::time::Duration;
+use crate::elevator::scheduler::{Now, Scheduler as _};
+use crate::time::{Duration, UPTIME};
 
-/// Initial value of a field in ticks: jiffies begin five minutes below 2^32.
+/// Initial value of a field in ticks: jiffies are 2^32 when the clock is 0.
 pub(super) const ZERO: i64 = -(1 << 32);
 
 /// A tick before all others (bfq_smallest_from_now()).
@@ -78,19 +78,15 @@ impl Bfq {
         } else {
             None
         };
-        match of_log {
-            Some(time) => time.max(self.now).0,
-            None if self.clock_kept => self.now.0,
-            None => {
-                let now = self.now;
-                self.now = now + READING;
-                now.0
-            }
+        let now = of_log.map_or(self.now, |time| time.max(self.now));
+        if of_log.is_none() && !self.clock_kept {
+            self.now = now + READING;
         }
+        (now + UPTIME).0
     }
 
     pub(super) fn after(&mut self) -> After {
-        match core::mem::take(&mut self.runs) {
+        match self.take_run() {
             true => After::RunQueues,
             false => After::Nothing,
         }

@@ -15,7 +15,7 @@ use crate::env::{Counter, CounterForm, CounterUnit, Cpu, Effect, Reading, Which}
 use crate::queue::RequestQueue;
 use crate::request::RequestId;
 use crate::step::{Cx, labels, probe};
-use crate::time::Duration;
+use crate::time::{Duration, SimTime, UPTIME};
 use steps::steps;
 
 /// Tokens that requests hold when the timer runs.
@@ -96,10 +96,14 @@ fn add_latency_sample(cx: &mut Cx<'_>, rq: RequestId) -> bool {
     let now = cx.cpu.now();
     let here = &shared.cpu_latency[usize::from(cx.cpu.id.0)];
     let mut counts = here.counts.held(cx.cpu.id);
-    // The issue time of a request that was never issued, as an empty flush, is zero as in the
-    // kernel.
-    for (kind, since) in [(Kind::Total, start), (Kind::Io, issue)] {
-        counts.add(domain, kind, bucket_of(now.since(since), target));
+    // The issue time of a request that was never issued, as an empty flush, is that of the boot.
+    let issued = issue > SimTime::ZERO || start == SimTime::ZERO;
+    let up = if issued { Duration::ZERO } else { UPTIME };
+    for (kind, latency) in [
+        (Kind::Total, now.since(start)),
+        (Kind::Io, (now + up).since(issue)),
+    ] {
+        counts.add(domain, kind, bucket_of(latency, target));
     }
     drop(counts);
     here.line.write(cx.cpu);

@@ -14,12 +14,18 @@ use steps::steps;
 /// caller names.
 #[steps]
 pub(crate) fn call_hook(cx: &mut Cx<'_>, hook: Hook) -> After {
+    if let Hook::Requeued(rq) | Hook::Finished(rq) = hook
+        && !cx.q.elevator.ends(&cx.pool()[rq])
+    {
+        return After::Nothing;
+    }
     lock!(_, lock(cx));
     cx.q.elevator.hook(cx, hook)
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    /// Under the lock, up to the release.
+    /// Under the lock, up to the release; if the hardware queues are to be run, the caller does
+    /// both (bfq_schedule_dispatch()).
     pub(super) fn hook_section(&self, q: &RequestQueue, hook: Hook, cpu: &mut Cpu) -> After {
         let now = now(q, cpu);
         let mut pool = q.pool.held(cpu.id);
@@ -36,7 +42,9 @@ impl<P: Scheduler + 'static> Locked<P> {
         drop(policy);
         drop(pool);
         self.settle(q, cpu);
-        self.policy.release(cpu);
+        if after != After::RunQueues || q.single.is_some() {
+            self.policy.release(cpu);
+        }
         after
     }
 }

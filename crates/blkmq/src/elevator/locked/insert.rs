@@ -70,9 +70,10 @@ impl<P: Scheduler + 'static> Locked<P> {
         at: InsertAt,
         absorbed: &mut QueueList,
     ) -> Inserted {
-        let (q, cpu) = (cx.q, &mut *cx.cpu);
-        let now = self.now_of_task(q, cpu);
+        let q = cx.q;
+        let now = self.now_of_task(q, cx.cpu);
         loop {
+            let cpu = &mut *cx.cpu;
             let mut pool = q.pool.held(cpu.id);
             let Some(rq) = list.pop_front(&mut pool) else {
                 break;
@@ -82,6 +83,7 @@ impl<P: Scheduler + 'static> Locked<P> {
             let mut policy = self.policy.held(cpu);
             policy.called_on(on);
             let insertion = policy.insert(&mut pool, rq, at, now, merging(q));
+            let runs = policy.take_run();
             drop(policy);
             let mut log = self.messages(q, cpu);
             match insertion {
@@ -91,6 +93,9 @@ impl<P: Scheduler + 'static> Locked<P> {
                     drop(pool);
                     log.trace(TraceAction::Insert, traced, cpu);
                     log.rest(cpu);
+                    if runs {
+                        cx.kick_all();
+                    }
                 }
                 Insertion::Absorbed(mut gone) => {
                     while let Some(rq) = gone.pop_back(&mut pool) {
@@ -100,6 +105,9 @@ impl<P: Scheduler + 'static> Locked<P> {
                         log.swallow(traced, cpu);
                     }
                     log.rest(cpu);
+                    if runs {
+                        cx.kick_all();
+                    }
                     // A hook that is called at the end of requests takes the lock itself.
                     let under_lock = q.settings.rules.merged_free == MergedFree::UnderLock;
                     if under_lock && !self.info.hooks.finished {
@@ -108,11 +116,11 @@ impl<P: Scheduler + 'static> Locked<P> {
                 }
             }
             if self.info.inserts_each && !list.is_empty() {
-                self.end_section(q, cpu);
+                self.end_section(q, cx.cpu);
                 return Inserted::One;
             }
         }
-        self.end_section(q, cpu);
+        self.end_section(q, cx.cpu);
         Inserted::All
     }
 }

@@ -55,13 +55,17 @@ impl<P: Scheduler + 'static> Locked<P> {
         let mut policy = self.policy.held(cpu);
         policy.called_on(on);
         let merge = policy.merge_bio(&mut pool, bio, now, merging(q));
+        let runs = policy.take_run();
         drop(policy);
         let traced = Traced::bio(cpu.tracing, &pool, bio);
         let BioMerge::Into { side, absorbed, .. } = merge else {
             drop(pool);
             self.emit_log(q, cpu);
             self.end_section(q, cpu);
-            self.policy.release(cpu);
+            if runs {
+                cx.kick_all();
+            }
+            self.policy.release(cx.cpu);
             return Merged::No;
         };
         let gone = absorbed.map(|rq| {
@@ -80,7 +84,10 @@ impl<P: Scheduler + 'static> Locked<P> {
         }
         log.rest(cpu);
         self.end_section(q, cpu);
-        self.policy.release(cpu);
+        if runs {
+            cx.kick_all();
+        }
+        self.policy.release(cx.cpu);
         Merged::Into { absorbed }
     }
 }

@@ -79,7 +79,7 @@ impl PolicyQueue {
     fn insert_only(&mut self, rq: RequestId, at: InsertAt) -> Vec<String> {
         let (limits, nomerges) = (self.limits, self.nomerges);
         let kept = self.settings.rules.plug_keeps_time;
-        let insertion = self.call(|policy, pool, now| {
+        let insertion = self.arrive(|policy, pool, now| {
             let (limits, now) = (&limits, Now { kept, ..now });
             policy.insert(pool, rq, at, now, Merging { limits, nomerges })
         });
@@ -114,7 +114,7 @@ impl PolicyQueue {
         let name = format!("{} {}+{}", letter(of.op), of.sector.0, of.sectors.0);
         let (limits, nomerges) = (self.limits, self.nomerges);
         let kept = self.settings.rules.plug_keeps_time;
-        let merge = self.call(|policy, pool, now| {
+        let merge = self.arrive(|policy, pool, now| {
             let (limits, now) = (&limits, Now { kept, ..now });
             policy.merge_bio(pool, bio, now, Merging { limits, nomerges })
         });
