@@ -63,6 +63,8 @@ struct shim_call {
 	unsigned long long ktime_ns;
 	/* The call reads the clock: 1 for one that stands still, 2 for one that goes on. */
 	unsigned int clock;
+	/* The caller is a worker of kblockd with this pid, or 0. */
+	int kworker;
 	/* A task: pid, priorities of its I/O context and by its nice value, group. A group: parent and weight. */
 	int pid;
 	unsigned int ioprio, nice, group, weight;

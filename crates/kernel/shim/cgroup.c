@@ -146,6 +146,14 @@ static struct task_struct *shim_task(struct shim_queue *s, unsigned int number)
 	return &s->tasks[number];
 }
 
+/* nice -20 and no I/O context. */
+static struct task_struct *shim_kworker(struct shim_queue *s, int pid)
+{
+	s->kworker.pid = pid;
+	s->kworker.nice = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 0);
+	return &s->kworker;
+}
+
 static void shim_set_task(struct shim_queue *s, struct shim_call *c)
 {
 	struct task_struct *t = &s->tasks[c->io.task];

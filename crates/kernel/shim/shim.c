@@ -19,7 +19,7 @@ struct shim_queue {
 	struct blk_mq_ctx *ctxs;
 	struct request *rqs;
 	struct bio *bios;
-	struct task_struct *tasks;
+	struct task_struct *tasks, kworker;
 	/* One more than the highest of each that was ever set up. */
 	unsigned int rqs_used, bios_used, tasks_used;
 	struct shim_config config;
@@ -789,6 +789,8 @@ void shim_run(struct shim_queue *s, struct shim_call *c)
 			shim_prepare(s, rq, c->rq, c->io.bare);
 		shim_rq(s, rq, bio, &c->io);
 		list_add_tail(&rq->queuelist, &list);
+		if (c->kworker)
+			shim_current = shim_kworker(s, c->kworker);
 		ops->insert_requests(hctx, &list, c->at_head);
 		c->level = shim_level(s, rq);
 		c->fifo_time = rq->fifo_time;

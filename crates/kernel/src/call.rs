@@ -98,6 +98,8 @@ pub(crate) struct Call {
     pub(crate) ktime_ns: c_ulonglong,
     /// The call reads the clock: 1 for one that does not advance, 2 for one that does.
     pub(crate) clock: c_uint,
+    /// The caller is a worker of kblockd with this process id, or 0.
+    pub(crate) kworker: i32,
     pub(crate) pid: i32,
     pub(crate) ioprio: c_uint,
     pub(crate) nice: c_uint,
@@ -157,6 +159,7 @@ impl Call {
             locked_ticks: 0,
             ktime_ns: 0,
             clock: 0,
+            kworker: 0,
             pid: 0,
             ioprio: 0,
             nice: 0,

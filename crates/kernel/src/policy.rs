@@ -139,6 +139,7 @@ impl Policy {
         call.locked_ticks = base + call.locked_ticks.max(now.tick.0);
         call.ktime_ns = now.time.0;
         call.cpu = u32::from(self.called_on.cpu.0);
+        call.kworker = self.called_on.kworker;
     }
 
     /// A call that changes the scheduler, and what it asked for.

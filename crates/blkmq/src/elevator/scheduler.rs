@@ -154,6 +154,8 @@ pub struct CalledOn {
     pub cpu: CpuId,
     /// The hctx that is dispatched, or that a bio would go to; 0 in hooks.
     pub hctx: HctxId,
+    /// Process id of a worker of kblockd that inserts requests of others; 0 in other calls.
+    pub kworker: i32,
 }
 
 impl CalledOn {

@@ -483,6 +483,8 @@ pub struct Cpu {
     pub outbox: Outbox,
     /// The running task, as wait queues know it.
     pub task: WaiterId,
+    /// Process id of the running task, if that is a worker of kblockd; else 0.
+    pub kworker: i32,
     pub call: Option<Call>,
     pub plug: Plug,
     tick: Tick,
@@ -504,6 +506,7 @@ impl Cpu {
             id,
             owner: u32::from(id.0),
             task: WaiterId(0),
+            kworker: 0,
             at_ps: 0,
             answer: Answer::None,
             call: None,

@@ -12,8 +12,10 @@
 //! task NAME shares=OTHER              it has the I/O context of another one (CLONE_IO)
 //! move NAME GROUP                     its later bios belong to that group
 //! set NAME=VALUE ...                  attributes, limits, nomerges; refusals are printed
-//! insert [head] REQUEST, REQUEST ...  prints M for a request that another one absorbed, "handed"
-//!                                     for one that goes to the driver by itself, as `bio` does
+//! insert [head] [kworker=PID] REQUEST, REQUEST ...
+//!                                     by its task, or by that worker of kblockd: prints M for a
+//!                                     request that another one absorbed, "handed" for one that
+//!                                     goes to the driver by itself, as `bio` does
 //! bio REQUEST                         prints M or F and what it joined, or "no merge"
 //! submit REQUEST, REQUEST ...         offers it for merging, inserts it if it did not merge
 //! dispatch [N] [waited=2ms]           prints D, or "-" for a call that returns nothing
@@ -69,7 +71,7 @@ mod single;
 
 use super::World;
 use around::{Around, span};
-use blkmq::elevator::{After, Elevator, Hooks, Now, Scheduler, SchedulerSettings};
+use blkmq::elevator::{After, CalledOn, Elevator, Hooks, Now, Scheduler, SchedulerSettings};
 use blkmq::env::Cpu;
 use blkmq::queue::QueueSettings;
 use blkmq::request::{RequestId, RequestPool};
@@ -175,7 +177,14 @@ impl PolicyQueue {
         &mut self,
         change: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
     ) -> R {
-        let result = self.call(change);
+        let on = CalledOn {
+            kworker: self.cpu.kworker,
+            ..CalledOn::default()
+        };
+        let result = self.call(|policy, pool, now| {
+            policy.called_on(on);
+            change(policy, pool, now)
+        });
         if !self.is_single() && self.call(|policy, _, _| policy.take_run()) {
             self.around.print("run".to_owned());
         }

@@ -316,6 +316,7 @@ impl Hypotheses<'_> {
             Way::Requeue => {
                 state.world.outside.requeue_work[queue.index()] = false;
                 let path = RequeuePath::new(queue);
+                state.world.actors[task].cpu.kworker = event.pid.cast_signed();
                 state.world.begin(task, Frame::Requeue(path));
             }
             Way::Run(_) => {}

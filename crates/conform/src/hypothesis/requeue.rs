@@ -29,6 +29,7 @@ impl Hypotheses<'_> {
         state.world.outside.requeue_work[queue.index()] = false;
         let late = self.take_late(state, index);
         let path = RequeuePath::new(queue);
+        state.world.actors[task].cpu.kworker = event.pid.cast_signed();
         state.world.begin(task, Frame::Requeue(path));
         late
     }

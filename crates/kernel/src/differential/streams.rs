@@ -269,6 +269,8 @@ impl Streams {
                 let _ = write!(text, " prio={}", dice.of(&PRIOS));
             }
             5 if dice.one_in(4) => text += " bare",
+            6 if !self.single => text = text.replace("submit", "insert kworker=77"),
+            7 if !self.single => text = text.replace("submit", "insert head kworker=78"),
             _ => {}
         }
         text
@@ -585,6 +587,9 @@ impl Streams {
                     .replace("insert head", "submit")
                     .replace("insert", "submit");
                 let request = request.replace("bio", "submit").replace(" bare", "");
+                let request = request
+                    .replace(" kworker=77", "")
+                    .replace(" kworker=78", "");
                 request.replace("submit", "depth")
             }
             10 if self.single => "force".to_owned(),

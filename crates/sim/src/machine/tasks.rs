@@ -22,10 +22,10 @@ use super::cpus::Cpus;
 use super::event::{Event, Of, class};
 use idle::IdleCpus;
 
-use super::task::{Program, Ready, State, Task, TaskId, io_context_of};
+use super::task::{Program, Ready, State, Task, TaskId, io_context_of, pid_of};
 use crate::cost::Step;
 use crate::profile::Distance;
-use crate::recorder::{SpanKind, TaskUsage};
+use crate::recorder::{SpanKind, SwitchTo, TaskUsage};
 
 /// Time slice of a task while others are in its run queue.
 pub(super) const SLICE: Duration = Duration::from_millis(3);
@@ -221,6 +221,10 @@ impl Tasks {
         self.spare_levels.push(idle);
         c.env.plug = t.plug;
         c.env.task = blkmq::waiter::WaiterId(task.0);
+        c.env.kworker = match to {
+            SwitchTo::Kworker => pid_of(task).cast_signed(),
+            _ => 0,
+        };
         c.current = Some(task);
         c.begin_task_usage();
         cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);

@@ -48,7 +48,10 @@ impl Bfq {
         let submitter = self.submitters.of(rq.io_context);
         Arrived {
             process: rq.io_context,
-            pid: submitter.pid,
+            pid: match self.kworker {
+                0 => submitter.pid,
+                kworker => kworker,
+            },
             group: GroupId(first.and_then(|b| b.group).unwrap_or(submitter.group)),
             sync: is_sync(rq.op, rq.flags),
             actuator: self.actuator_of(sector, sectors),

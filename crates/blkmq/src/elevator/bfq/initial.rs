@@ -64,13 +64,13 @@ impl Bfq {
 
     /// The state without the parts that depend on the device's shape.
     fn idle(settings: &BfqSettings, queue: &QueueSettings) -> Bfq {
-        let rules = queue.rules.fair_queueing;
         Bfq {
             settings: *settings,
-            rules,
+            rules: queue.rules.fair_queueing,
             depth_hook: queue.rules.depth_hook,
-            fixed: Fixed::new(settings.hz, &rules),
+            fixed: Fixed::new(settings.hz, &queue.rules.fair_queueing),
             submitters: queue.submitters.clone(),
+            kworker: 0,
             rotational: queue.rotational,
             ranges: Vec::new(),
             rate_dur_product: 0,

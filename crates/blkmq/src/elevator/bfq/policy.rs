@@ -26,7 +26,7 @@ use crate::elevator::hook::{After, TimerAsk};
 use crate::elevator::merging;
 use crate::elevator::messages::Messages;
 use crate::elevator::scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
+    BioMerge, CalledOn, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
 use crate::elevator::submitters::Submitters;
 use crate::env::Reading;
@@ -45,6 +45,8 @@ pub struct Bfq {
     pub(super) depth_hook: DepthHook,
     pub(super) fixed: Fixed,
     pub(super) submitters: Submitters,
+    /// Process id of the kworker that inserts (current->pid), or 0.
+    pub(super) kworker: i32,
     /// queue/rotational.
     pub(super) rotational: bool,
     /// Sector range of each actuator.
@@ -142,6 +144,10 @@ impl Bfq {
 }
 
 impl Scheduler for Bfq {
+    fn called_on(&mut self, on: CalledOn) {
+        self.kworker = on.kworker;
+    }
+
     fn merge_bio(
         &mut self,
         pool: &mut RequestPool,

@@ -43,6 +43,8 @@ impl Bfq {
     pub(super) fn set_next_ioprio(&mut self, q: QId, process: ProcessId) {
         let IoPrio { class, level } = self.processes[process.0 as usize].ioprio;
         let (class, level) = match class {
+            // nice -20 (WQ_HIGHPRI).
+            IoClass::None if self.kworker != 0 => (class_number(IoClass::BestEffort), 0),
             IoClass::None => {
                 let nice = self.submitters.of(process).nice;
                 (class_number(nice.class), nice.level)

@@ -65,7 +65,10 @@ impl<P: Scheduler + 'static> Locked<P> {
         };
         let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
         let mut pool = q.pool.held(cpu.id);
-        let on = CalledOn { cpu: cpu.id, hctx };
+        let on = CalledOn {
+            hctx,
+            ..CalledOn::by(cpu.id)
+        };
         let mut policy = self.policy.held(cpu);
         policy.called_on(on);
         let picked = match token {

@@ -79,7 +79,10 @@ impl<P: Scheduler + 'static> Locked<P> {
                 break;
             };
             probe::arrive(q, &pool, rq, now.tick, cpu);
-            let on = CalledOn::by(cpu.id);
+            let on = CalledOn {
+                kworker: cpu.kworker,
+                ..CalledOn::by(cpu.id)
+            };
             let mut policy = self.policy.held(cpu);
             policy.called_on(on);
             let insertion = policy.insert(&mut pool, rq, at, now, merging(q));

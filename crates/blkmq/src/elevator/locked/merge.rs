@@ -42,6 +42,7 @@ fn called_on(cx: &Cx<'_>, bio: BioId) -> CalledOn {
     CalledOn {
         cpu: cx.cpu.id,
         hctx: cx.set().hctx_for(cx.cpu.id, op, polled),
+        kworker: 0,
     }
 }
 

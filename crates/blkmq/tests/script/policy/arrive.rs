@@ -12,13 +12,20 @@ impl PolicyQueue {
             Some(requests) => (InsertAt::Head, requests),
             None => (InsertAt::Sorted, rest),
         };
-        self.each_request(requests, |queue, bio, bare| {
+        let (kworker, requests) = match requests.strip_prefix("kworker=") {
+            Some(rest) => rest.split_once(' ').ok_or("no request")?,
+            None => ("0", requests),
+        };
+        self.cpu.kworker = kworker.parse().map_err(|_| "kworker=: no pid")?;
+        let printed = self.each_request(requests, |queue, bio, bare| {
             let printed = queue.insert_bio(bio, bare, at)?;
             for line in printed {
                 queue.around.print(line);
             }
             Ok(())
-        })
+        });
+        self.cpu.kworker = 0;
+        printed
     }
 
     /// Calls a function for each bio of the text, in turn.
