@@ -11,7 +11,7 @@ use super::{Hypotheses, Hypothesis};
 use crate::event::Event;
 use crate::kernel::Entry;
 use crate::submitters::io_context_of;
-use crate::world::Stop;
+use crate::world::{Goal, Stop};
 
 impl Hypotheses<'_> {
     /// Q: a bio enters.
@@ -74,6 +74,12 @@ impl Hypotheses<'_> {
         }
         state.tag_denied[task] = false;
         self.go_on(state, index);
+        // An insertion by the flush machine has no record (v6.1), and a run by another task may be
+        // the first to see the request.
+        let frames = state.world.actors[task].stack.frames();
+        if matches!(frames, [.., Frame::Flush(_), Frame::Insert(_)]) {
+            state.world.go(task, Goal::BeforeRun);
+        }
     }
 
     /// M or F of a bio: in the plug, in the scheduler, or in the software queue.
