@@ -280,6 +280,9 @@ crate::axes! {
     traced_priorities: bool [v6_1 => false, v6_12 => true]
     /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
     null_blk_fua: bool [v6_1 => false, v6_12 => true]
+    /// sd limits requests to the optimal transfer length of a drive, also where that is less than
+    /// the block layer's default (sd_revalidate_disk(), before queue limits in v6.11).
+    sd_optimal_length: bool [v6_1 => true, v6_12 => false]
     /// NVME_MAX_SEGS: most segments of an NVMe command.
     nvme_max_segments: u16 [v6_1 => 127, v6_6 => 128, v6_18 => 256]
     /// NVME_MAX_KB_SZ: largest NVMe command, KiB.

@@ -142,6 +142,13 @@ fn by_btt(scratch: &Path, files: &[PathBuf]) -> Result<Figures> {
     }
     let mut devices: Vec<&str> = files.iter().filter_map(|file| device_of(file)).collect();
     devices.dedup();
+    // blkparse stops at the first CPU without a file, as one that traced nothing leaves none.
+    for device in &devices {
+        let first = scratch.join(format!("{device}.blktrace.0"));
+        if !first.exists() {
+            fs::write(first, []).map_err(io)?;
+        }
+    }
     let inputs = devices.into_iter().flat_map(|device| ["-i", device]);
     let merge: Vec<&str> = ["-q", "-O", "-d", "merged.bin"]
         .into_iter()

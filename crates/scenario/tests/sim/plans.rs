@@ -277,7 +277,7 @@ fn scsi_debug_shares_tags_across_the_host() {
         ),
         (8, 16)
     );
-    assert_eq!(p.disks[0].queue.limits.max_sectors, 1024);
+    assert_eq!(p.disks[0].queue.limits.max_sectors, 2560);
     let DeviceKind::ScsiDebug(s) = &p.disks[0].device.kind else {
         panic!()
     };

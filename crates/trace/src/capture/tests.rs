@@ -57,7 +57,8 @@ fn captures_open() {
                 assert!(!capture.io_script().unwrap().unwrap().processes.is_empty());
             }
             Command::Fio { arguments } => assert!(arguments.len() > 5),
-            Command::Other(text) => panic!("{name}: {text}"),
+            // A script that changes the scheduler or paths meanwhile.
+            Command::Other(text) => assert!(text.contains(".sh fio "), "{name}: {text}"),
         }
     }
     assert!(scripts >= 15, "only {scripts} captures with a script");

@@ -291,6 +291,7 @@ fn captures_read_in_full() {
                 Event::RequestIssue(_) => "D",
                 Event::RequestComplete(_) => "C",
                 Event::BioFrontMerge(_) => "F",
+                Event::Other(_) if record.name == "cgroup_attach_task" => continue,
                 Event::Other(text) => panic!("{}: {} {text}", file.display(), record.name),
                 _ => continue,
             };
@@ -302,12 +303,18 @@ fn captures_read_in_full() {
             continue;
         };
         compared += 1;
-        for letter in ["Q", "I", "D", "C", "F"] {
-            let printed = json
-                .split_once(&format!("\"{letter}\": "))
+        let count = |name: &str| -> u64 {
+            json.split_once(&format!("\"{name}\": "))
                 .map_or(0, |(_, n)| {
                     n.split([',', '\n']).next().unwrap().parse().unwrap()
-                });
+                })
+        };
+        for letter in ["Q", "I", "D", "C", "F"] {
+            let mut printed = count(letter);
+            if letter == "C" {
+                // The end of a bio that got no request is no event of ftrace's.
+                printed -= count("completions_with_error");
+            }
             assert_eq!(
                 counts.get(letter).copied().unwrap_or(0),
                 printed,

@@ -71,7 +71,9 @@ fn where_nothing_is_odd_the_honest_numbers_are_those_of_btt() {
         let loses = capture.ends_with("m2-k612-mq-deadline")
             // Two writes to one place are under way at once: btt has room for one of them.
             || capture.ends_with("ky31-throttled-adjust");
-        if empty || loses || odd.iter().any(|action| stats.count(*action) > 0) {
+        // btt takes major 253, which this null_blk has, for device-mapper: its rows are Q2Cdm.
+        let mapped = stats.btt.q2c.count == 0;
+        if empty || loses || mapped || odd.iter().any(|action| stats.count(*action) > 0) {
             continue;
         }
         assert_eq!(stats.latencies.q2c, stats.btt.q2c, "{capture:?}");

@@ -1,8 +1,8 @@
 //! The text of a captured device, by `blksim dump` and by blkparse 1.2.0: equal, byte for byte.
 //!
 //! The names of the input files, which blkparse prints as well, are left out. With `-t` blkparse
-//! prints what happens to be in memory for a D whose request was not inserted; such lines, which
-//! have no time in our text, are counted apart.
+//! prints what happens to be in memory for a D whose request was not inserted, and for a C without
+//! its D; such lines, which have no time in our text, are counted apart.
 
 use std::path::{Path, PathBuf};
 
@@ -79,9 +79,15 @@ fn first_difference(ours: &[u8], theirs: &[u8], lines: &mut Lines) -> Option<Str
     }
 }
 
-/// A line of a D without the time in brackets.
+/// A line of a D or C without the time in brackets.
 fn without_time(line: &str) -> Option<String> {
-    let (before, rest) = line.split_once('(').filter(|_| line.contains("  D "))?;
+    let (before, rest) = line.split_once('(')?;
+    if !["  D ", "  C "]
+        .iter()
+        .any(|action| before.contains(action))
+    {
+        return None;
+    }
     let (time, after) = rest.split_once(") ")?;
     let is_time = !time.is_empty() && time.bytes().all(|byte| b" 0123456789".contains(&byte));
     is_time.then(|| format!("{before}{after}"))

@@ -4,7 +4,7 @@
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
-use super::{Driver, Result, Setup};
+use super::{DEFAULT_CAP, Driver, Result, Setup};
 use crate::parameter::{Parameter, number, switch};
 use sim::plan::{DeviceKind, DevicePlan, ScsiDebugPlan};
 
@@ -36,8 +36,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 
 /// Most commands of a queue (SDEBUG_CANQUEUE), and the default.
 const CANQUEUE: u64 = 192;
-/// max_sectors of the disk, sectors: as captured from a running scsi_debug.
-const MAX_SECTORS: u32 = 1024;
+/// Optimal transfer length, sectors (opt_blks).
+const OPTIMAL_SECTORS: u32 = 1024;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     plain(setup)?;
@@ -80,7 +80,10 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             service_times: Vec::new(),
         },
         limits: QueueLimits {
-            max_sectors: MAX_SECTORS,
+            max_sectors: match setup.rules.sd_optimal_length {
+                true => OPTIMAL_SECTORS,
+                false => DEFAULT_CAP,
+            },
             max_segments: 2048,
             chunk_sectors: 0,
             max_discard_sectors: if setup.on("lbpu") { u32::MAX >> 9 } else { 0 },

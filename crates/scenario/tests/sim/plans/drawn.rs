@@ -25,7 +25,7 @@ fn sizes_with_shares() {
     );
     assert_eq!(t.block.write.max_sectors, 1);
     // As a bio is cut up by the largest.
-    assert_eq!(job("bssplit=4k/99:1m/1").disks[0].capacity.bios, 3);
+    assert_eq!(job("bssplit=4k/99:2m/1").disks[0].capacity.bios, 3);
 }
 
 /// A size given later replaces a split, as --set would otherwise do nothing.
