@@ -46,7 +46,7 @@ impl Hypotheses<'_> {
         let mut bio = bio_of(event);
         bio.ioprio = self.stream.ioprio[index].unwrap_or_default();
         bio.io_context = io_context_of(self.stream.context[self.stream.task[index]]);
-        bio.group = self.stream.of_root[index].then_some(0);
+        bio.group = self.stream.group[index];
         bio.flags.nowait = self.stream.would_block[index];
         let q = state.world.mq.queue(self.stream.queue[index]);
         q.with_pool(|pool| pool.add_bio(bio))
