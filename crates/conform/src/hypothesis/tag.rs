@@ -27,19 +27,20 @@ impl Hypotheses<'_> {
     }
 
     /// There was no tag. The model may have one: a tag is free some time after its C. Then it is
-    /// hidden, if events of a sleeping task follow, or else the search comes with the G.
+    /// hidden if events of a sleeping task follow on this CPU, or else the search comes with the G.
     fn wait(&self, state: &mut Hypothesis, index: usize, get: usize) {
         let task = self.stream.task[index];
         let before = state.world.clone();
         self.search(state, index, get);
         let found = |point: &TracePoint| point.action == TraceAction::GetRq;
-        let elsewhere = self.stream.events[get].cpu != self.stream.events[index].cpu;
-        if elsewhere || !state.world.actors[task].shown.iter().any(found) {
+        let here = |other: usize| self.stream.events[other].cpu == self.stream.events[index].cpu;
+        let slept = self.stream.next[index].is_some_and(|next| next != get && here(next));
+        if !here(get) && !slept || !state.world.actors[task].shown.iter().any(found) {
             return;
         }
         state.world = before;
         Self::note(state, WAITED);
-        if self.stream.next[index] != Some(get) {
+        if slept {
             let queue = self.stream.queue[index];
             let hidden = state.world.hide_tags(queue);
             self.search(state, index, get);
