@@ -123,7 +123,9 @@ impl<'a> Hypotheses<'a> {
             return self.take(state, index);
         }
         let queue = self.stream.queue[index];
-        self.deny(state, index);
+        if self.calls {
+            self.deny(state, index);
+        }
         let hidden = state.world.hide_tags(queue);
         let found = self.take(state, index);
         state.world.show_tags(queue, &hidden);

@@ -1,14 +1,15 @@
 //! Submitters: pid, priority and group of each task, for schedulers that keep accounts by process.
 //!
 //! Best first: the I/O script (`script.rs`), the task's line in `priorities.txt` of a simulated
-//! run, the insertion probes, nothing. Groups and weights are of `meta.txt`. Not here: the priority
-//! of a single bio (`priority.rs`).
+//! run, the insertion probes, nothing. Groups and weights are of `meta.txt`, and moves to other
+//! groups of `ftrace.txt`. Not here: the priority of a single bio (`priority.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use blkmq::elevator::{Submitter, SubmitterGroup, Submitters};
 use blkmq::request::{IoClass, IoContextId, IoPrio, Op};
 use trace::capture::CaptureDir;
+use trace::ftrace;
 use trace::io_txt::Process;
 use trace::meta::Cgroup;
 use trace::priorities;
@@ -33,8 +34,20 @@ pub(super) struct Processes {
     /// Ranges that a process of the script writes without the page cache, by pid.
     direct: BTreeMap<u32, BTreeSet<(u64, u32)>>,
     groups: Vec<Cgroup>,
+    /// In order.
+    moves: Vec<Move>,
     /// Numbers of the devices, which weights may be about.
     devices: BTreeMap<String, (u32, u32)>,
+}
+
+/// A process moves to another group.
+#[derive(Debug)]
+struct Move {
+    pid: u32,
+    path: String,
+    /// Bios until then, by device and pid: blktrace has another clock than `ftrace.txt`, and bios
+    /// of a task in the same order.
+    queued: BTreeMap<((u32, u32), u32), usize>,
 }
 
 /// The I/O context of a task: number 0 is unused.
@@ -61,6 +74,7 @@ impl Processes {
             tasks,
             recorded: recorded.unwrap_or_default(),
             groups: dir.meta.cgroups.clone(),
+            moves: moves(dir)?,
             devices: numbers(dir),
         })
     }
@@ -69,9 +83,7 @@ impl Processes {
     pub(super) fn add_to(&self, setups: &[Setup], stream: &mut Stream) -> Vec<Setup> {
         stream.share_contexts(&self.workers);
         let submitters = self.of(stream);
-        for (index, event) in stream.events.iter().enumerate() {
-            stream.of_root[index] = self.is_writeback(event);
-        }
+        self.move_bios(setups, stream);
         let add = |setup: &Setup| Setup {
             submitters: Submitters {
                 groups: self.groups(&setup.device).into_iter().map(seen).collect(),
@@ -80,6 +92,36 @@ impl Processes {
             ..setup.clone()
         };
         setups.iter().map(add).collect()
+    }
+
+    /// The groups of bios that are in none or another one than their task's first.
+    fn move_bios(&self, setups: &[Setup], stream: &mut Stream) {
+        let groups = self.groups("");
+        let number = |setup: &Setup| self.devices.get(&setup.device).copied();
+        let numbers: Vec<_> = setups.iter().map(number).collect();
+        let mut queued: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+        for (index, event) in stream.events.iter().enumerate() {
+            if event.kind != Kind::Queue {
+                continue;
+            }
+            let queue = stream.queue[index].index();
+            let before = queued.entry((queue, event.pid)).or_default();
+            let moved = || self.moved_to((numbers[queue]?, event.pid), *before);
+            stream.group[index] = match self.is_writeback(event) {
+                true => Some(0),
+                false => moved().map(|path| processes::place_of(path, &groups)),
+            };
+            *before += 1;
+        }
+    }
+
+    /// The group to which a task was moved last before it submitted so many bios and one more.
+    fn moved_to(&self, of: ((u32, u32), u32), before: usize) -> Option<&str> {
+        let pid = self.workers.get(&of.1).copied().unwrap_or(of.1);
+        let moves = self.moves.iter().rev();
+        let mut own = moves.filter(|to| to.pid == pid);
+        let last = own.find(|to| to.queued.get(&of).is_none_or(|&queued| queued <= before))?;
+        Some(&last.path)
     }
 
     /// Without the memory controller, writeback of a block device belongs to the root group for
@@ -147,7 +189,9 @@ impl Processes {
         let device = self.devices.get(device).copied();
         let written = self.written.iter().map(|process| process.group.as_str());
         let recorded = self.recorded.values().map(|task| task.group.as_str());
-        processes::groups(&self.groups, written.chain(recorded), device)
+        let moved = self.moves.iter().map(|to| to.path.as_str());
+        let entered = written.chain(recorded).chain(moved);
+        processes::groups(&self.groups, entered, device)
     }
 }
 
@@ -157,6 +201,31 @@ pub(super) fn works_for(name: &str) -> Option<u32> {
     let prefixes = ["iou-wrk-", "iou-sqp-"];
     let owner = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
     owner?.parse().ok()
+}
+
+/// Moves of processes, where the capture has groups.
+fn moves(dir: &CaptureDir) -> Result<Vec<Move>, Error> {
+    let mut moves = Vec::new();
+    if dir.meta.cgroups.is_empty() || !dir.files.contains_key("ftrace.txt") {
+        return Ok(moves);
+    }
+    let mut queued: BTreeMap<((u32, u32), u32), usize> = BTreeMap::new();
+    for record in dir.ftrace()? {
+        let record = record?;
+        match record.event {
+            ftrace::Event::BioQueue(bio) => {
+                let device = (bio.device.major, bio.device.minor);
+                *queued.entry((device, record.pid)).or_default() += 1;
+            }
+            ftrace::Event::CgroupAttach(to) => moves.push(Move {
+                pid: to.pid,
+                path: to.path.trim_matches('/').to_owned(),
+                queued: queued.clone(),
+            }),
+            _ => {}
+        }
+    }
+    Ok(moves)
 }
 
 fn seen(group: Group) -> SubmitterGroup {

@@ -17,8 +17,8 @@ pub use print::HEADER;
 pub use writer::Writer;
 
 pub use event::{
-    BlockBio, BlockDone, BlockRequest, DeviceNumber, Event, IoPriority, KyberLatency, Probe,
-    ProbedRequest, Remap,
+    BlockBio, BlockDone, BlockRequest, CgroupAttach, DeviceNumber, Event, IoPriority, KyberLatency,
+    Probe, ProbedRequest, Remap,
 };
 
 use crate::text::Lines;

@@ -11,7 +11,7 @@ use super::{Hypotheses, Hypothesis};
 use crate::event::Event;
 use crate::kernel::Entry;
 use crate::submitters::io_context_of;
-use crate::world::Stop;
+use crate::world::{Goal, Stop};
 
 impl Hypotheses<'_> {
     /// Q: a bio enters.
@@ -46,7 +46,7 @@ impl Hypotheses<'_> {
         let mut bio = bio_of(event);
         bio.ioprio = self.stream.ioprio[index].unwrap_or_default();
         bio.io_context = io_context_of(self.stream.context[self.stream.task[index]]);
-        bio.group = self.stream.of_root[index].then_some(0);
+        bio.group = self.stream.group[index];
         bio.flags.nowait = self.stream.would_block[index];
         let q = state.world.mq.queue(self.stream.queue[index]);
         q.with_pool(|pool| pool.add_bio(bio))
@@ -74,6 +74,12 @@ impl Hypotheses<'_> {
         }
         state.tag_denied[task] = false;
         self.go_on(state, index);
+        // An insertion by the flush machine has no record (v6.1), and a run by another task may be
+        // the first to see the request.
+        let frames = state.world.actors[task].stack.frames();
+        if matches!(frames, [.., Frame::Flush(_), Frame::Insert(_)]) {
+            state.world.go(task, Goal::BeforeRun);
+        }
     }
 
     /// M or F of a bio: in the plug, in the scheduler, or in the software queue.

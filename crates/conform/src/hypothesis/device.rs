@@ -298,14 +298,21 @@ impl Hypotheses<'_> {
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| (pool[rq].op, pool[rq].sectors.0))
         };
+        let elsewhere = |rq: RequestId| {
+            let q = state.world.mq.queue(queue);
+            q.with_pool(|pool| pool[rq].hctx) != state.world.hctx_of(queue, event.cpu)
+        };
         let place = key(queue, event.op, event.sector.0);
         if let Some(issued) = state.issued.get(&place) {
-            let fits = |&(rq, done): &(RequestId, u32)| {
+            let fits = |&at: &usize| {
+                let (rq, done) = issued[at];
                 let (op, sectors) = pool(rq);
                 let flush = op == Op::Flush && event.op == Op::Flush;
                 flush || op.direction() == event.op.direction() && event.sectors.0 <= sectors - done
             };
-            let at = issued.iter().position(fits)?;
+            // Each hctx has a flush of its own, and completes its requests on its CPUs.
+            let fitting = (0..issued.len()).filter(fits);
+            let at = fitting.min_by_key(|&at| elsewhere(issued[at].0))?;
             let (rq, done) = issued[at];
             let (op, sectors) = pool(rq);
             let left = sectors - done.min(sectors) - event.sectors.0.min(sectors - done);
@@ -330,3 +337,6 @@ impl Hypotheses<'_> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

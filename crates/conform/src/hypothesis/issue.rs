@@ -62,6 +62,7 @@ impl Hypotheses<'_> {
         {
             return found;
         }
+        self.worked_off_list(state, index);
         let waits = !self.calls && self.stream.while_waiting[index];
         let before = (waits || state.no_run_yet).then(|| state.world.clone());
         if self.offers(state, task, index) {

@@ -9,6 +9,7 @@ use super::device::is_of;
 use super::{Hypotheses, Hypothesis, Role};
 use crate::event::Kind;
 use crate::stream::Return;
+use crate::world::{Goal, Stop};
 
 impl Hypotheses<'_> {
     /// I of a request that is on the requeue list: the task is a worker, which splices the list.
@@ -32,6 +33,40 @@ impl Hypotheses<'_> {
         state.world.actors[task].cpu.kworker = event.pid.cast_signed();
         state.world.begin(task, Frame::Requeue(path));
         late
+    }
+
+    /// D of a request that is on the requeue list, by a task that is busy and thus no worker: the
+    /// worker, of which no record shows anything, has inserted it, and not begun a run yet.
+    pub(super) fn worked_off_list(&self, state: &mut Hypothesis, index: usize) {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let task = self.acting(state, self.stream.task[index]);
+        let pending = state.world.outside.requeue_work[queue.index()];
+        if !pending || state.world.actors[task].stop == Stop::Idle {
+            return;
+        }
+        let q = state.world.mq.queue(queue);
+        let listed = |(rq, r): (RequestId, &Request)| (r.place == Place::Requeue).then_some(rq);
+        let listed: Vec<RequestId> = q.with_pool(|pool| pool.iter().filter_map(listed).collect());
+        if !listed.iter().any(|&rq| Self::is(state, queue, rq, event)) {
+            return;
+        }
+        let before = state.world.clone();
+        let scratch = self.actor(Role::Forced);
+        state.world.outside.requeue_work[queue.index()] = false;
+        let path = RequeuePath::new(queue);
+        state.world.begin(scratch, Frame::Requeue(path));
+        state.world.go(scratch, Goal::BeforeRun);
+        // Another insertion would have a record.
+        if !state.world.actors[scratch].shown.is_empty() {
+            state.world = before;
+            return;
+        }
+        state.world.drop_paths(scratch);
+        let q = state.world.mq.queue(queue);
+        let runs = &mut state.world.outside.run_work[queue.index()];
+        for (pending, hctx) in runs.iter_mut().zip(&q.hctxs) {
+            *pending |= hctx.dispatch_pending.peek();
+        }
     }
 
     /// The driver has refused a request that no run of the model had offered it. No worker inserts

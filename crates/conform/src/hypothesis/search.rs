@@ -170,13 +170,10 @@ impl<'a> Search<'a> {
         self.plan.apply(hypotheses, state, index)?;
         hypotheses.set_log_times(state, index);
         hypotheses.before(state, index)?;
-        let found = match hypotheses.calls {
-            true => hypotheses.take_without_tags(state, index)?,
-            false => {
-                hypotheses.run_due(state, index);
-                hypotheses.take(state, index)?
-            }
-        };
+        if !hypotheses.calls {
+            hypotheses.run_due(state, index);
+        }
+        let found = hypotheses.take_without_tags(state, index)?;
         hypotheses.resync(state, self.stream.queue[index], &self.stream.events[index]);
         if !hypotheses.calls {
             let later = self.plan.has(index, Assumption::RunsLater);

@@ -26,9 +26,30 @@ impl Hypotheses<'_> {
         }
     }
 
-    /// There was no tag. The model may have one: a tag is free some time after its C. Then the
-    /// search comes with the G.
+    /// There was no tag. The model may have one: a tag is free some time after its C. Then it is
+    /// hidden if events of a sleeping task follow on this CPU, or else the search comes with the G.
     fn wait(&self, state: &mut Hypothesis, index: usize, get: usize) {
+        let task = self.stream.task[index];
+        let before = state.world.clone();
+        self.search(state, index, get);
+        let found = |point: &TracePoint| point.action == TraceAction::GetRq;
+        let here = |other: usize| self.stream.events[other].cpu == self.stream.events[index].cpu;
+        let slept = self.stream.next[index].is_some_and(|next| next != get && here(next));
+        if !here(get) && !slept || !state.world.actors[task].shown.iter().any(found) {
+            return;
+        }
+        state.world = before;
+        Self::note(state, WAITED);
+        if slept {
+            let queue = self.stream.queue[index];
+            let hidden = state.world.hide_tags(queue);
+            self.search(state, index, get);
+            state.world.show_tags(queue, &hidden);
+        }
+    }
+
+    /// The task of a Q looks for a tag and may sleep: without a D, unless its next event is one.
+    fn search(&self, state: &mut Hypothesis, index: usize, get: usize) {
         let task = self.stream.task[index];
         let before = state.world.clone();
         let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
@@ -38,17 +59,11 @@ impl Hypotheses<'_> {
         self.begin_plug(state, get);
         self.go_to_tag(state, get);
         if matches!(state.world.actors[task].stop, Stop::BeforeQueueRq(_)) && !shows {
-            state.world = before.clone();
+            state.world = before;
             self.begin_plug(state, get);
             state.world.actors[task].hint = Hint::Nothing;
             self.go_to_tag(state, get);
             state.world.actors[task].hint = hint;
-        }
-        let found = |point: &TracePoint| point.action == TraceAction::GetRq;
-        let elsewhere = self.stream.events[get].cpu != self.stream.events[index].cpu;
-        if !elsewhere && state.world.actors[task].shown.iter().any(found) {
-            state.world = before;
-            Self::note(state, WAITED);
         }
     }
 

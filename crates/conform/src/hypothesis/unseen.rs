@@ -68,7 +68,7 @@ impl Hypotheses<'_> {
     /// A task that does not dispatch next: its run left no record.
     fn run_of_task(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
-        let puts = matches!(event.kind, Kind::Insert | Kind::RequestMerge);
+        let puts = matches!(event.kind, Kind::Get | Kind::Insert | Kind::RequestMerge);
         let goes_on = |next: usize| {
             let kind = self.stream.events[next].kind;
             self.stream.offers(next) || matches!(kind, Kind::Insert | Kind::RequestMerge)

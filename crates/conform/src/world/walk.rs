@@ -42,6 +42,8 @@ pub(crate) enum Goal {
     UntilMessage,
     /// To the scheduler's finish hook, which the capture shows.
     BeforeFinish,
+    /// Through insertions too, and to the beginning of a run.
+    BeforeRun,
 }
 
 /// Properties of each label for the driver.
@@ -174,6 +176,7 @@ impl Driver for Walk<'_> {
             Goal::Run if mark == Mark::HasWork && self.hint == Hint::Asks(frame.queue()) => true,
             Goal::Run => !matches!(frame, Frame::Run(_) | Frame::Flush(_)),
             Goal::BeforeFinish => mark == Mark::Finish,
+            Goal::BeforeRun => matches!(frame, Frame::Run(_)),
             Goal::UntilTracePoint | Goal::UntilMessage => false,
         };
         if later {

@@ -140,6 +140,22 @@ pub struct KyberLatency {
     pub samples: u32,
 }
 
+/// `cgroup_attach_task`: a process moves to another cgroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupAttach {
+    /// Number of its hierarchy; 0: version 2.
+    pub root: u32,
+    pub id: u64,
+    /// Groups above it.
+    pub level: u32,
+    /// With a slash in front.
+    pub path: String,
+    /// The process that moves, by its first thread.
+    pub pid: u32,
+    /// Name of that thread.
+    pub task: String,
+}
+
 /// A request as seen by a probe on a scheduler's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbedRequest {
@@ -249,6 +265,8 @@ pub enum Event {
         device: DeviceNumber,
         domain: String,
     },
+    /// `cgroup_attach_task`.
+    CgroupAttach(CgroupAttach),
     /// One of the probes of our captures.
     Probe(Probe),
     /// Any other event, as printed.
@@ -291,6 +309,14 @@ pub(crate) fn parse(name: &str, payload: &str) -> Parsed<Event> {
             device: f.device()?,
             domain: f.word("domain", "a domain")?.to_string(),
         },
+        "cgroup_attach_task" => Event::CgroupAttach(CgroupAttach {
+            root: f.keyed("dst_root")? as u32,
+            id: f.keyed("dst_id")?,
+            level: f.keyed("dst_level")? as u32,
+            path: f.text("dst_path", " pid=")?.to_string(),
+            pid: f.keyed("pid")? as u32,
+            task: f.text("comm", "")?.to_string(),
+        }),
         "ins" | "dde" | "kybere" | "dd" | "bfq" | "kyber" | "ddfin" | "bfqfin" | "kyfin" => {
             Event::Probe(probe(name, &mut f)?)
         }

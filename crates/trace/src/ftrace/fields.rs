@@ -151,6 +151,16 @@ impl<'a> Fields<'a> {
             .map_or_else(|| here.bad(key, "key=number"), Ok)
     }
 
+    /// `key=` and text before the last `end`.
+    pub(crate) fn text(&mut self, key: &'static str, end: &str) -> Parsed<&'a str> {
+        let text = self.0.strip_prefix(key).and_then(|w| w.strip_prefix('='));
+        let Some((text, at)) = text.and_then(|text| Some((text, text.rfind(end)?))) else {
+            return self.bad(key, "key=text");
+        };
+        self.0 = text[at..].trim_start();
+        Ok(&text[..at])
+    }
+
     /// The `(function+0x0/0x40 ...)` that starts a kprobe's line.
     pub(crate) fn probe_site(&mut self) -> Parsed<&'a str> {
         let Some((inside, rest)) = self.0.strip_prefix('(').and_then(|s| s.split_once(')')) else {

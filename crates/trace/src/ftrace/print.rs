@@ -108,6 +108,11 @@ impl fmt::Display for Event {
                 depth,
             } => write!(f, "{device} {domain} {depth}"),
             Event::KyberThrottled { device, domain } => write!(f, "{device} {domain}"),
+            Event::CgroupAttach(to) => {
+                let (root, id, level) = (to.root, to.id, to.level);
+                write!(f, "dst_root={root} dst_id={id} dst_level={level} ")?;
+                write!(f, "dst_path={} pid={} comm={}", to.path, to.pid, to.task)
+            }
             Event::Probe(seen) => probe(f, "", seen),
             Event::Other(text) => f.write_str(text),
         }

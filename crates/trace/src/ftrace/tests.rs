@@ -256,6 +256,7 @@ fn bad_lines_say_where_and_what() {
             &format!("{head} kyber_latency: 252,0 READ total p90 8 samples=1"),
             "numerator",
         ),
+        (&format!("{head} cgroup_attach_task: dst_id=4"), "dst_root"),
     ];
     for (line, field) in cases {
         let mut t = trace(&format!("# x\n{line}\n{head} block_plug: [f]\n"));
@@ -291,7 +292,6 @@ fn captures_read_in_full() {
                 Event::RequestIssue(_) => "D",
                 Event::RequestComplete(_) => "C",
                 Event::BioFrontMerge(_) => "F",
-                Event::Other(_) if record.name == "cgroup_attach_task" => continue,
                 Event::Other(text) => panic!("{}: {} {text}", file.display(), record.name),
                 _ => continue,
             };
@@ -333,6 +333,7 @@ const PRINTED: &str = "# tracer: nop
            burst-696     [000] .....    13.839686: block_unplug: [burst] 1
            burst-696     [000] .....    13.839693: block_rq_insert: 252,0 R 4096 () 8 + 8 be,0,4 [burst]
     kworker/1:1H-44      [001] .....    24.150624: block_rq_issue: 252,0 R 4096 () 8 + 8 [kworker/1:1H]
+         move.sh-433     [000] dN.1.     9.728083: cgroup_attach_task: dst_root=0 dst_id=44 dst_level=1 dst_path=/b pid=436 comm=r 1
            burst-696     [000] .....    13.839693: block_split: 252,0 R 8 / 16 [burst]
            burst-696     [000] d.h2.    13.841706: block_rq_complete: 252,0 R () 8 + 8 be,0,4 [-5]
 ";
