@@ -75,6 +75,7 @@ pub use info::{
     TokenEvents, shallow_share,
 };
 pub use kind::{SchedulerKind, SchedulerSettings, labels};
+pub(crate) use locked::runs_under_lock;
 pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
 pub(crate) use path::{bio_merge, call_hook, dispatch_request, insert_requests};

@@ -280,6 +280,8 @@ crate::axes! {
     traced_priorities: bool [v6_1 => false, v6_12 => true]
     /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
     null_blk_fua: bool [v6_1 => false, v6_12 => true]
+    /// BLK_DEF_MAX_SECTORS_CAP: largest max_sectors that the block layer chooses by itself.
+    default_max_sectors: u32 [v6_1 => 2560, v6_18 => 8192]
     /// sd limits requests to the optimal transfer length of a drive, also where that is less than
     /// the block layer's default (sd_revalidate_disk(), before queue limits in v6.11).
     sd_optimal_length: bool [v6_1 => true, v6_12 => false]

@@ -194,14 +194,15 @@ impl<'a> Cx<'a> {
         });
     }
 
-    /// A run of the queue in the background, by a scheduler within a section of its lock that has
-    /// work (blk_mq_run_hw_queues()).
+    /// blk_mq_run_hw_queues() in the background, by a scheduler that has requests, under its lock.
     #[cold]
     pub(crate) fn kick_all(&mut self) {
         let own = self.set().hctx_for(self.cpu.id, Op::Write, false);
+        let runs_own = !self.hctx(own).stopped.test(self.cpu);
+        let one = self.q.settings.runs_one_for_all() && runs_own;
         for hctx in (0..self.q.hctxs.len()).map(|hctx| HctxId(hctx as u16)) {
-            let one = self.q.settings.runs_one_for_all() && hctx != own;
-            if !one || self.hctx(hctx).dispatch_pending.test(self.cpu) {
+            let runs = !one || hctx == own || self.hctx(hctx).dispatch_pending.test(self.cpu);
+            if runs && !self.hctx(hctx).stopped.test(self.cpu) {
                 self.kick(hctx, Duration::ZERO);
             }
         }

@@ -217,7 +217,8 @@ fn moves(dir: &CaptureDir) -> Result<Vec<Move>, Error> {
                 let device = (bio.device.major, bio.device.minor);
                 *queued.entry((device, record.pid)).or_default() += 1;
             }
-            ftrace::Event::CgroupAttach(to) => moves.push(Move {
+            // Of the hierarchy of cgroup v2.
+            ftrace::Event::CgroupAttach(to) if to.root == 0 => moves.push(Move {
                 pid: to.pid,
                 path: to.path.trim_matches('/').to_owned(),
                 queued: queued.clone(),

@@ -31,7 +31,7 @@ use crate::rules::{Rules, Stamp};
 use crate::step::{Cx, Next, jiffies};
 use crate::time::{Jiffies, SimTime};
 pub(crate) use dispatch::dispatch_request;
-pub(crate) use hook::call_hook;
+pub(crate) use hook::{call_hook, runs_under_lock};
 pub use insert::At as InsertionAt;
 pub(crate) use insert::{Inserted, insert_requests, insert_whole};
 pub(crate) use log::Log;

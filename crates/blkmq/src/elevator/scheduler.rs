@@ -355,8 +355,8 @@ pub trait Scheduler: Any + Debug {
         After::Nothing
     }
 
-    /// `requeued` and `finished` look at this request. No lock is taken for another one. Default:
-    /// they look at all.
+    /// `requeued` and `finished` have to do with this request. For any other they are not called,
+    /// and no lock is taken. Default: with all.
     fn ends(&self, _rq: &Request) -> bool {
         true
     }

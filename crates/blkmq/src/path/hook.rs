@@ -57,7 +57,9 @@ pub fn call_hook(cx: &mut Cx<'_>, hook: Hook) {
             let (queue, how) = (cx.q.id, RunHow::Background);
             /// The hardware queues were run, in the background; the lock is released.
             call!(Ran, Call::RunQueues { queue, how });
-            cx.q.elevator.unlock(cx.cpu);
+            if elevator::runs_under_lock(cx.q, hook) {
+                cx.q.elevator.unlock(cx.cpu);
+            }
         }
     }
 }

@@ -96,6 +96,9 @@ crate::axes! {
     /// A request goes straight to the dispatch list if its queue and the one in service wake each
     /// other and no other queue is busy.
     waker_bypass: bool [V5_11 => false, V5_13 => true, V6_1 => false]
+    /// The idle timer runs the queues after it has released the lock
+    /// (bfq_idle_slice_timer_body(), up to v5.18).
+    timer_unlocks: bool [V5_11 => true, V6_1 => false]
     /// Limits of injection begin with the stamp of their queue's creation, not zero.
     stamp_at_creation: bool [V5_11 => false, V6_6 => true]
     /// One set of queues for each of a drive's access ranges (v6.3).

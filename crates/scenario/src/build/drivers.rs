@@ -19,8 +19,6 @@ mod null_blk;
 mod nvme;
 mod scsi_debug;
 
-/// Largest max_sectors that the core sets by itself, sectors (BLK_DEF_MAX_SECTORS).
-const DEFAULT_CAP: u32 = 2560;
 /// max_hw_sectors of a driver that sets none, sectors (BLK_SAFE_MAX_SECTORS).
 const SAFE_MAX: u32 = 255;
 

@@ -277,7 +277,12 @@ fn scsi_debug_shares_tags_across_the_host() {
         ),
         (8, 16)
     );
-    assert_eq!(p.disks[0].queue.limits.max_sectors, 2560);
+    for (rules, sectors) in [("v6.1", 1024), ("v6.12", 2560), ("v7.2", 8192)] {
+        let p = plan(&format!(
+            "[queue]\nrules = \"{rules}\"\n[device]\ntype = \"scsi_debug\"\n{JOB}"
+        ));
+        assert_eq!(p.unwrap().disks[0].queue.limits.max_sectors, sectors);
+    }
     let DeviceKind::ScsiDebug(s) = &p.disks[0].device.kind else {
         panic!()
     };

@@ -25,7 +25,7 @@ use idle::IdleCpus;
 use super::task::{Program, Ready, State, Task, TaskId, io_context_of, pid_of};
 use crate::cost::Step;
 use crate::profile::Distance;
-use crate::recorder::{SpanKind, SwitchTo, TaskUsage};
+use crate::recorder::{SpanKind, TaskUsage};
 
 /// Time slice of a task while others are in its run queue.
 pub(super) const SLICE: Duration = Duration::from_millis(3);
@@ -221,9 +221,10 @@ impl Tasks {
         self.spare_levels.push(idle);
         c.env.plug = t.plug;
         c.env.task = blkmq::waiter::WaiterId(task.0);
-        c.env.kworker = match to {
-            SwitchTo::Kworker => pid_of(task).cast_signed(),
-            _ => 0,
+        c.env.kworker = if t.worker {
+            pid_of(task).cast_signed()
+        } else {
+            0
         };
         c.current = Some(task);
         c.begin_task_usage();
@@ -250,6 +251,7 @@ impl Tasks {
         );
         let t = &mut self[task];
         t.plug = core::mem::take(&mut c.env.plug);
+        c.env.kworker = 0;
         t.usage.add(c.task_usage());
         t.context = Some(context);
         task

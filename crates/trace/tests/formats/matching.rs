@@ -72,7 +72,7 @@ fn where_nothing_is_odd_the_honest_numbers_are_those_of_btt() {
             // Two writes to one place are under way at once: btt has room for one of them.
             || capture.ends_with("ky31-throttled-adjust");
         // btt takes major 253, which this null_blk has, for device-mapper: its rows are Q2Cdm.
-        let mapped = stats.btt.q2c.count == 0;
+        let mapped = stats.btt.q2c_dm.count > 0;
         if empty || loses || mapped || odd.iter().any(|action| stats.count(*action) > 0) {
             continue;
         }
@@ -82,7 +82,7 @@ fn where_nothing_is_odd_the_honest_numbers_are_those_of_btt() {
         assert_eq!(stats.latencies.q2g, stats.btt.q2g, "{capture:?}");
         same += 1;
     }
-    assert!(same >= 20, "{same}");
+    assert!(same >= 60, "{same}");
 }
 
 #[test]

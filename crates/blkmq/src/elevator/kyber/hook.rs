@@ -96,7 +96,8 @@ fn add_latency_sample(cx: &mut Cx<'_>, rq: RequestId) -> bool {
     let now = cx.cpu.now();
     let here = &shared.cpu_latency[usize::from(cx.cpu.id.0)];
     let mut counts = here.counts.held(cx.cpu.id);
-    // The issue time of a request that was never issued, as an empty flush, is that of the boot.
+    // A request that was never issued, as an empty flush, has the issue time 0, that of the boot.
+    // One that was allocated at time 0 is taken for issued.
     let issued = issue > SimTime::ZERO || start == SimTime::ZERO;
     let up = if issued { Duration::ZERO } else { UPTIME };
     for (kind, latency) in [

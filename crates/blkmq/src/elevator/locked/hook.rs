@@ -23,9 +23,15 @@ pub(crate) fn call_hook(cx: &mut Cx<'_>, hook: Hook) -> After {
     cx.q.elevator.hook(cx, hook)
 }
 
+/// bfq_schedule_dispatch() is called under the lock.
+pub(crate) fn runs_under_lock(q: &RequestQueue, hook: Hook) -> bool {
+    let unlocks = q.settings.rules.fair_queueing.timer_unlocks;
+    q.single.is_none() && !(unlocks && matches!(hook, Hook::Timer(_)))
+}
+
 impl<P: Scheduler + 'static> Locked<P> {
-    /// Under the lock, up to the release; if the hardware queues are to be run, the caller does
-    /// both (bfq_schedule_dispatch()).
+    /// Under the lock, up to the release. If the hardware queues are to be run under it, the caller
+    /// runs them and releases it ([`runs_under_lock`]).
     pub(super) fn hook_section(&self, q: &RequestQueue, hook: Hook, cpu: &mut Cpu) -> After {
         let now = now(q, cpu);
         let mut pool = q.pool.held(cpu.id);
@@ -42,7 +48,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         drop(policy);
         drop(pool);
         self.settle(q, cpu);
-        if after != After::RunQueues || q.single.is_some() {
+        if after != After::RunQueues || !runs_under_lock(q, hook) {
             self.policy.release(cpu);
         }
         after

@@ -5,7 +5,7 @@
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
-use super::{DEFAULT_CAP, Driver, Result, Setup};
+use super::{Driver, Result, Setup};
 use crate::parameter::{Parameter, number};
 use sim::plan::{DeviceKind, DevicePlan, FcPlan, OpLatency};
 
@@ -77,7 +77,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             service_times: Vec::new(),
         },
         limits: QueueLimits {
-            max_sectors: MAX_HW_SECTORS.min(DEFAULT_CAP),
+            max_sectors: MAX_HW_SECTORS.min(setup.rules.default_max_sectors),
             max_segments: MAX_SEGMENTS,
             chunk_sectors: 0,
             max_discard_sectors: 0,

@@ -3,7 +3,7 @@
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
-use super::{DEFAULT_CAP, Driver, Result, SAFE_MAX, Setup};
+use super::{Driver, Result, SAFE_MAX, Setup};
 use crate::parameter::{Parameter, number, switch};
 use sim::plan::{DeviceKind, DevicePlan, IrqMode, NullBlkPlan};
 
@@ -137,7 +137,10 @@ fn max_sectors(setup: &Setup<'_>, block_sectors: u32) -> Result<(u32, u32)> {
         0 => Ok((SAFE_MAX, whole(SAFE_MAX))),
         given => {
             setup.within("max_sectors", u64::from(given), 8, 1 << 20)?;
-            Ok((whole(given), whole(given.min(DEFAULT_CAP))))
+            Ok((
+                whole(given),
+                whole(given.min(setup.rules.default_max_sectors)),
+            ))
         }
     }
 }

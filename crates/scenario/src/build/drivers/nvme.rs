@@ -4,7 +4,7 @@
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
-use super::{DEFAULT_CAP, Driver, Result, Setup};
+use super::{Driver, Result, Setup};
 use crate::Device;
 use crate::parameter::{Parameter, number, switch};
 use sim::plan::{DeviceKind, DevicePlan, Jitter, NvmePlan, OpLatency};
@@ -99,7 +99,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             service_times: Vec::new(),
         },
         limits: QueueLimits {
-            max_sectors: max_hw_sectors.min(DEFAULT_CAP),
+            max_sectors: max_hw_sectors.min(setup.rules.default_max_sectors),
             max_segments: (max_hw_sectors / 8 + 1).min(u32::from(setup.rules.nvme_max_segments))
                 as u16,
             chunk_sectors: 0,

@@ -4,7 +4,7 @@
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
-use super::{DEFAULT_CAP, Driver, Result, Setup};
+use super::{Driver, Result, Setup};
 use crate::parameter::{Parameter, number, switch};
 use sim::plan::{DeviceKind, DevicePlan, ScsiDebugPlan};
 
@@ -82,7 +82,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         limits: QueueLimits {
             max_sectors: match setup.rules.sd_optimal_length {
                 true => OPTIMAL_SECTORS,
-                false => DEFAULT_CAP,
+                false => setup.rules.default_max_sectors,
             },
             max_segments: 2048,
             chunk_sectors: 0,
