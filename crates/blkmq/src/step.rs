@@ -194,15 +194,16 @@ impl<'a> Cx<'a> {
         });
     }
 
-    /// blk_mq_run_hw_queues() in the background, by a scheduler that has requests, under its lock.
+    /// blk_mq_run_hw_queues() in the background, by a scheduler that has requests, under its lock:
+    /// part of the label, so that what it reads costs nothing.
     #[cold]
     pub(crate) fn kick_all(&mut self) {
         let own = self.set().hctx_for(self.cpu.id, Op::Write, false);
-        let runs_own = !self.hctx(own).stopped.test(self.cpu);
+        let runs_own = !self.hctx(own).stopped.peek();
         let one = self.q.settings.runs_one_for_all() && runs_own;
         for hctx in (0..self.q.hctxs.len()).map(|hctx| HctxId(hctx as u16)) {
-            let runs = !one || hctx == own || self.hctx(hctx).dispatch_pending.test(self.cpu);
-            if runs && !self.hctx(hctx).stopped.test(self.cpu) {
+            let runs = !one || hctx == own || self.hctx(hctx).dispatch_pending.peek();
+            if runs && !self.hctx(hctx).stopped.peek() {
                 self.kick(hctx, Duration::ZERO);
             }
         }
