@@ -340,7 +340,7 @@ fn without_barriers_requests_and_wake_ups_are_lost() {
         "wait, no barrier in the completer of a batch",
         1,
         without(1 << COMPLETER, || {
-            wait_for_tag(Rules::v6_12(), Machine::batch)
+            wait_for_tag(Rules::v6_12(), Machine::batch);
         }),
     );
 }
