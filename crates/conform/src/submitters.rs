@@ -94,7 +94,7 @@ impl Processes {
         setups.iter().map(add).collect()
     }
 
-    /// The groups of bios that are in none or another one than their task's first.
+    /// The groups of bios, where they are not those in which their tasks began.
     fn move_bios(&self, setups: &[Setup], stream: &mut Stream) {
         let groups = self.groups("");
         let number = |setup: &Setup| self.devices.get(&setup.device).copied();

@@ -37,7 +37,8 @@ impl Hooks {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
     Nothing,
-    /// There may be something to dispatch now: blk_mq_run_hw_queues(), left to kblockd.
+    /// There may be something to dispatch now: blk_mq_run_hw_queues(), left to kblockd, under the
+    /// hook's lock.
     RunQueues,
     /// Some hctxs have left a wait queue, and are run if they have work: those that
     /// [`Scheduler::take_run_of`](super::Scheduler::take_run_of) names.
