@@ -310,11 +310,11 @@ pub(crate) fn parse(name: &str, payload: &str) -> Parsed<Event> {
             domain: f.word("domain", "a domain")?.to_string(),
         },
         "cgroup_attach_task" => Event::CgroupAttach(CgroupAttach {
-            root: f.keyed("dst_root")? as u32,
+            root: f.keyed_u32("dst_root")?,
             id: f.keyed("dst_id")?,
-            level: f.keyed("dst_level")? as u32,
+            level: f.keyed_u32("dst_level")?,
             path: f.text("dst_path", " pid=")?.to_string(),
-            pid: f.keyed("pid")? as u32,
+            pid: f.keyed_u32("pid")?,
             task: f.text("comm", "")?.to_string(),
         }),
         "ins" | "dde" | "kybere" | "dd" | "bfq" | "kyber" | "ddfin" | "bfqfin" | "kyfin" => {

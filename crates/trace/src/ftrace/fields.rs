@@ -151,6 +151,13 @@ impl<'a> Fields<'a> {
             .map_or_else(|| here.bad(key, "key=number"), Ok)
     }
 
+    /// The same of 32 bits.
+    pub(crate) fn keyed_u32(&mut self, key: &'static str) -> Parsed<u32> {
+        let here = *self;
+        let number = self.keyed(key)?;
+        u32::try_from(number).or_else(|_| here.bad(key, "a smaller number"))
+    }
+
     /// `key=` and text before the last `end`.
     pub(crate) fn text(&mut self, key: &'static str, end: &str) -> Parsed<&'a str> {
         let text = self.0.strip_prefix(key).and_then(|w| w.strip_prefix('='));

@@ -199,6 +199,8 @@ fn lost_events_are_counted() {
     assert_eq!(t.lost_count(), 22);
 }
 
+const MOVE: &str = "cgroup_attach_task: dst_root=0 dst_id=4 dst_level=1 dst_path=/b";
+
 #[test]
 fn bad_lines_say_where_and_what() {
     let head = "f-1 [0] ..... 9.000001:";
@@ -257,6 +259,7 @@ fn bad_lines_say_where_and_what() {
             "numerator",
         ),
         (&format!("{head} cgroup_attach_task: dst_id=4"), "dst_root"),
+        (&format!("{head} {MOVE} pid=4294967296 comm=r"), "pid"),
     ];
     for (line, field) in cases {
         let mut t = trace(&format!("# x\n{line}\n{head} block_plug: [f]\n"));
