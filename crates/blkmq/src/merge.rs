@@ -2,7 +2,7 @@
 //!
 //! Plug, software queues and schedulers share them. Not here: the request that a bio is offered to
 //! (the caller chooses it), and a scheduler's look-up ([`MergeIndex`]). Left out, as the model has
-//! none of them: cgroups, integrity, encryption, write hints, atomic writes, segment gaps. Kernel:
+//! none of them: integrity, encryption, write hints, atomic writes, segment gaps. Kernel:
 //! block/blk-merge.c (v6.1, v6.12), block/blk.h.
 
 mod index;
@@ -10,7 +10,7 @@ mod index;
 pub use index::MergeIndex;
 
 use crate::list::QueueList;
-use crate::request::{Bio, BioId, Op, Request, RequestId, RequestPool, Sector};
+use crate::request::{Bio, BioId, IoPrio, Op, Request, RequestId, RequestPool, Sector};
 use crate::rules::{DiscardMerge, NoMerges, QueueLimits};
 
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +50,17 @@ pub fn bio_is_mergeable(bio: &Bio) -> bool {
 
 /// blk_rq_merge_ok(): alike enough, wherever they lie.
 pub fn may_join(rq: &Request, bio: &Bio, limits: &QueueLimits) -> bool {
-    let prios = limits.prios_merge || rq.ioprio == bio.ioprio;
-    rq.is_mergeable() && bio_is_mergeable(bio) && rq.op == bio.op && prios
+    let attributes = same_attributes(
+        (rq.ioprio, rq.group, rq.flags.meta),
+        (bio.ioprio, bio.group, bio.flags.meta),
+        limits,
+    );
+    rq.is_mergeable() && bio_is_mergeable(bio) && rq.op == bio.op && attributes
+}
+
+/// Priority, cgroup and REQ_META of two that would merge (blk_cgroup_mergeable()).
+fn same_attributes(a: (IoPrio, u16, bool), b: (IoPrio, u16, bool), limits: &QueueLimits) -> bool {
+    (limits.prios_merge || a.0 == b.0) && (limits.cgroups_merge || (a.1, a.2) == (b.1, b.2))
 }
 
 /// blk_try_merge(): the side on which `bio` touches `rq`.
@@ -205,11 +214,19 @@ pub fn try_request_merge(
 ) -> bool {
     assert_ne!(rq, next, "a request cannot absorb itself");
     let (a, b) = (&pool[rq], &pool[next]);
-    let alike = a.op == b.op && (limits.prios_merge || a.ioprio == b.ioprio);
-    if !a.is_mergeable() || !b.is_mergeable() || !alike {
+    let of_ranges = merges_ranges(a.op, limits);
+    if !of_ranges && a.end() != b.sector {
         return false;
     }
-    let segments = if merges_ranges(a.op, limits) {
+    let attributes = same_attributes(
+        (a.ioprio, a.group, a.flags.meta),
+        (b.ioprio, b.group, b.flags.meta),
+        limits,
+    );
+    if !a.is_mergeable() || !b.is_mergeable() || a.op != b.op || !attributes {
+        return false;
+    }
+    let segments = if of_ranges {
         let segments = ranges_together(pool, rq, next, limits);
         if segments.is_none() {
             pool[rq].flags.nomerge = true;
@@ -217,7 +234,7 @@ pub fn try_request_merge(
         segments
     } else {
         let sectors = a.sectors.0.saturating_add(b.sectors.0);
-        let fits = a.end() == b.sector && sectors <= max_sectors(a, a.sector, limits);
+        let fits = sectors <= max_sectors(a, a.sector, limits);
         fits.then(|| fitting_segments(a, b.segments, limits))
             .flatten()
     };

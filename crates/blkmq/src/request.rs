@@ -268,8 +268,8 @@ pub struct Bio {
     pub ioprio: IoPrio,
     /// The I/O context of its task.
     pub io_context: IoContextId,
-    /// Its cgroup, where it is not the task's (bi_blkg): index in `Submitters::groups`.
-    pub group: Option<u16>,
+    /// Its cgroup (bi_blkg): index in `Submitters::groups`.
+    pub group: u16,
     /// The submitter's own mark, returned at the end.
     pub owner: u32,
     /// Next bio of the same request.
@@ -380,6 +380,8 @@ pub struct Request {
     pub polled: bool,
     /// The I/O context of its first bio.
     pub io_context: IoContextId,
+    /// The cgroup of its first bio.
+    pub group: u16,
     /// Private data of its scheduler (`elv.priv`), initially zero; the first is one plus the level
     /// by which schedulers with one lock count finished requests.
     pub elv_priv: [u32; 2],

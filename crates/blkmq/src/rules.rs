@@ -213,6 +213,9 @@ crate::axes! {
     cpu_map: CpuMap { v6_1 => Interleaved, v6_6 => Grouped }
     /// Requests of different priorities merge, and the better one counts (up to v4.20).
     prios_merge: bool [v2_6_32 | v4_5 => true, v6_1 => false]
+    /// Requests of different cgroups merge, and metadata (REQ_META) with data
+    /// (blk_cgroup_mergeable(), 6b2b04590b51, v5.18).
+    cgroups_merge: bool [v2_6_32 | v4_5 | v5_11 => true, v6_1 => false]
     /// How discards merge where the device takes several ranges in one.
     discard_merge: DiscardMerge {
         v2_6_32 | v4_5 => AtEnds

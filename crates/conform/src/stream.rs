@@ -53,8 +53,8 @@ pub(super) struct Stream {
     pub(super) while_waiting: Vec<bool>,
     /// For an R: the request's later life; its I after the requeue list is of the same kind.
     pub(super) returns: Vec<Return>,
-    /// For a Q: the group of the bio, where that is not the one in which its task began.
-    pub(super) group: Vec<Option<u16>>,
+    /// For a Q: the group of the bio.
+    pub(super) group: Vec<u16>,
     /// For a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,
     /// Scheduler events of timers.
@@ -87,7 +87,7 @@ impl Stream {
             waited: vec![None; events.len()],
             while_waiting: vec![false; events.len()],
             returns: vec![Return::default(); events.len()],
-            group: vec![None; events.len()],
+            group: vec![0; events.len()],
             ioprio: vec![None; events.len()],
             cpus: events
                 .iter()

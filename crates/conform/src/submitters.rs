@@ -83,7 +83,7 @@ impl Processes {
     pub(super) fn add_to(&self, setups: &[Setup], stream: &mut Stream) -> Vec<Setup> {
         stream.share_contexts(&self.workers);
         let submitters = self.of(stream);
-        self.move_bios(setups, stream);
+        self.group_bios(setups, stream);
         let add = |setup: &Setup| Setup {
             submitters: Submitters {
                 groups: self.groups(&setup.device).into_iter().map(seen).collect(),
@@ -94,8 +94,8 @@ impl Processes {
         setups.iter().map(add).collect()
     }
 
-    /// The groups of bios, where they are not those in which their tasks began.
-    fn move_bios(&self, setups: &[Setup], stream: &mut Stream) {
+    /// The groups of bios: where their tasks began or were moved to, or the root.
+    fn group_bios(&self, setups: &[Setup], stream: &mut Stream) {
         let groups = self.groups("");
         let number = |setup: &Setup| self.devices.get(&setup.device).copied();
         let numbers: Vec<_> = setups.iter().map(number).collect();
@@ -107,10 +107,11 @@ impl Processes {
             let queue = stream.queue[index].index();
             let before = queued.entry((queue, event.pid)).or_default();
             let moved = || self.moved_to((numbers[queue]?, event.pid), *before);
-            stream.group[index] = match self.is_writeback(event) {
-                true => Some(0),
-                false => moved().map(|path| processes::place_of(path, &groups)),
-            };
+            let pid = self.workers.get(&event.pid).copied().unwrap_or(event.pid);
+            if !self.is_writeback(event) {
+                let path = moved().unwrap_or(self.asked_by(pid).1);
+                stream.group[index] = processes::place_of(path, &groups);
+            }
             *before += 1;
         }
     }
@@ -152,11 +153,10 @@ impl Processes {
                 continue;
             }
             let pid = self.workers.get(&event.pid).copied().unwrap_or(event.pid);
-            let (ioprio, group) = self.asked_by(pid);
+            let (ioprio, _) = self.asked_by(pid);
             task.pid = event.pid as i32;
             task.ioprio = ioprio;
             task.nice = nice;
-            task.group = processes::place_of(group, &groups);
         }
         for (index, event) in stream.events.iter().enumerate() {
             let context = stream.context[stream.task[index]];

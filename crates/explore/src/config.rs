@@ -449,7 +449,6 @@ impl Config {
             pid: index as i32 + 1,
             ioprio: task.ioprio,
             nice,
-            group: 0,
         };
         let known = self.tasks.iter().enumerate().map(submitter);
         Submitters {

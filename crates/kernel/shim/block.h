@@ -390,7 +390,8 @@ struct bio_crypt_ctx { struct { struct { unsigned int data_unit_size; } crypto_c
 #define blk_crypto_rq_put_keyslot(rq) do { } while (0)
 #define blk_zone_write_plug_bio_merged(bio) do { } while (0)
 #define bio_zone_write_plugging(bio) 0
-#define blk_cgroup_mergeable(rq, bio) true
+#define blk_cgroup_mergeable(rq, b) \
+	((rq)->bio->bi_blkg == (b)->bi_blkg && !(((rq)->bio->bi_opf ^ (b)->bi_opf) & REQ_META))
 #define blkcg_bio_issue_init(bio) do { } while (0)
 #define biovec_phys_mergeable(q, a, b) true
 #define __bvec_gap_to_prev(lim, a, offset) false
@@ -423,8 +424,8 @@ struct io_context { atomic_long_t refcount; atomic_t active_ref; unsigned short 
 struct io_cq { struct request_queue *q; struct io_context *ioc; struct list_head q_node; unsigned int flags; };
 struct task_struct {
 	pid_t pid; char comm[16]; struct io_context *io_context; struct blk_plug *plug; u16 ioprio, nice;
-	/* Its I/O context, what that has of the device, and its group. */
-	struct io_context shim_ioc; struct io_cq *shim_icq; unsigned int shim_group;
+	/* Its I/O context, and what that has of the device. */
+	struct io_context shim_ioc; struct io_cq *shim_icq;
 };
 extern __thread struct task_struct *shim_current;
 #define current shim_current

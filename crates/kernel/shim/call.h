@@ -26,7 +26,7 @@ struct shim_io {
 	/* Operation and flags, as in cmd_flags. */
 	unsigned int opf;
 	unsigned short ioprio, segments;
-	/* The group may be SHIM_NONE: that of the task. A request that is bare is set up without the scheduler. */
+	/* A request that is bare is set up without the scheduler. */
 	unsigned int hctx, task, group, flush_seq, bare;
 	/* The CPU that allocated the request, or submits the bio; the number of its ctx in the hctx. */
 	unsigned int ctx, index;
@@ -65,7 +65,7 @@ struct shim_call {
 	unsigned int clock;
 	/* The caller is a worker of kblockd with this pid, or 0. */
 	int kworker;
-	/* A task: pid, priorities of its I/O context and by its nice value, group. A group: parent and weight. */
+	/* A task: pid, priorities of its I/O context and by its nice value. A group: parent and weight. */
 	int pid;
 	unsigned int ioprio, nice, group, weight;
 	/* The level that the scheduler counts a request in; of an insertion one more, 0 for none. */

@@ -161,7 +161,6 @@ static void shim_set_task(struct shim_queue *s, struct shim_call *c)
 	t->pid = c->pid;
 	t->ioprio = t->shim_ioc.ioprio = c->ioprio;
 	t->nice = c->nice;
-	t->shim_group = c->group;
 }
 
 struct io_cq *ioc_find_get_icq(struct request_queue *q)

@@ -472,7 +472,7 @@ static void shim_bio(struct shim_queue *s, struct bio *bio, const struct shim_io
 	bio->bi_opf = io->opf;
 	bio->bi_ioprio = io->ioprio;
 	if (s->groups)
-		bio->bi_blkg = &s->groups[io->group == SHIM_NONE ? s->tasks[io->task].shim_group : io->group].blkg;
+		bio->bi_blkg = &s->groups[io->group].blkg;
 	bio->bi_iter.bi_sector = io->sector;
 	bio->bi_iter.bi_size = io->bytes;
 	bio->shim_segments = io->segments;

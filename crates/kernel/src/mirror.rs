@@ -1,7 +1,7 @@
 //! Requests, bios, limits and queues of blkmq in the types and numbers of the shim (`shim/call.h`,
 //! `shim/block.h`).
 
-use crate::call::{Config, HCTXS_MAX, Io, Limits, NONE, RANGES_MAX};
+use crate::call::{Config, HCTXS_MAX, Io, Limits, RANGES_MAX};
 use blkmq::elevator::QueueShape;
 use blkmq::merge::Merging;
 use blkmq::queue::QueueSettings;
@@ -19,7 +19,7 @@ impl Io {
             segments: request.segments,
             hctx: u32::from(request.hctx.0),
             task: request.io_context.0,
-            group: NONE,
+            group: u32::from(request.group),
             flush_seq: u32::from(request.flush_seq),
             bare: u32::from(!request.use_sched),
             ctx: u32::from(request.ctx.0),
@@ -37,7 +37,7 @@ impl Io {
             ioprio: ioprio(bio.ioprio),
             segments: bio.segments,
             task: bio.io_context.0,
-            group: bio.group.map_or(NONE, u32::from),
+            group: u32::from(bio.group),
             ..Io::default()
         }
     }

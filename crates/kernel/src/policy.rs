@@ -205,13 +205,11 @@ impl Policy {
     /// A call about a request with its first bio.
     fn call_of(&self, entry: Entry, pool: &RequestPool, rq: RequestId) -> Call {
         let (mut call, request) = (Call::new(entry), &pool[rq]);
-        let first = request.bio_first.and_then(|bio| pool.bio(bio).group);
         call.rq = rq.0;
         call.bio = request.bio_first.map_or(NONE, |bio| bio.0);
         // A request that comes back keeps what C has in it.
         call.number = u32::from(is_new(request));
         call.io = self.io(request);
-        call.io.group = first.map_or(NONE, u32::from);
         call
     }
 
@@ -324,7 +322,6 @@ impl Policy {
             call.pid = task.pid;
             call.ioprio = u32::from(ioprio(task.ioprio));
             call.nice = u32::from(ioprio(task.nice));
-            call.group = u32::from(task.group);
             self.call(&mut call, "a new task", Now::default());
         }
     }

@@ -1,4 +1,4 @@
-//! Submitters of I/O to a queue: pid, priority and group by I/O context.
+//! Submitters of I/O to a queue: pid and priority by I/O context, and their groups.
 //!
 //! Kernel: struct io_context, struct task_struct, struct blkcg (v6.1, v6.12).
 
@@ -12,8 +12,6 @@ pub struct Submitter {
     pub ioprio: IoPrio,
     /// The replacement of class none (task_nice_ioclass(), task_nice_ioprio()).
     pub nice: IoPrio,
-    /// Index of its cgroup in [`Submitters::groups`].
-    pub group: u16,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -62,7 +60,6 @@ impl Submitters {
                 class: crate::request::IoClass::BestEffort,
                 level: 4,
             },
-            group: 0,
         })
     }
 }

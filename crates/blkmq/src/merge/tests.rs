@@ -16,6 +16,7 @@ const LIMITS: QueueLimits = QueueLimits {
     write_cache: false,
     fua: false,
     prios_merge: false,
+    cgroups_merge: false,
     discard_merge: DiscardMerge::AsRanges,
 };
 
@@ -194,4 +195,28 @@ fn discards_of_several_ranges_join_beyond_the_limit_as_in_the_kernel() {
         &limits
     ));
     assert_eq!(pool[RequestId(0)].segments, 6);
+}
+
+#[test]
+fn cgroups_and_metadata_merge_only_with_their_own_kind() {
+    let before_v5_18 = QueueLimits {
+        cgroups_merge: true,
+        ..LIMITS
+    };
+    for (group, meta) in [(0, false), (1, false), (0, true)] {
+        for (limits, mixes) in [(LIMITS, false), (before_v5_18, true)] {
+            let merges = mixes || (group, meta) == (0, false);
+            let mut pool = pool_of(&[100]);
+            let bio = add_bio(&mut pool, Op::Write, 108, 8);
+            (pool.bio_mut(bio).group, pool.bio_mut(bio).flags.meta) = (group, meta);
+            let found = try_bio_merge(&mut pool, RequestId(0), bio, &limits);
+            assert_eq!(found == BioTry::Merged(Side::Back), merges);
+            let mut pool = pool_of(&[100, 108]);
+            let second = pool[RequestId(1)].bio_first.expect("its bio");
+            (pool.bio_mut(second).group, pool.bio_mut(second).flags.meta) = (group, meta);
+            pool.bio_to_request(RequestId(1), second);
+            let joined = try_request_merge(&mut pool, RequestId(0), RequestId(1), &limits);
+            assert_eq!(joined, merges);
+        }
+    }
 }

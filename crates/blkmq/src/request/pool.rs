@@ -309,6 +309,7 @@ impl RequestPool {
         r.segments = b.segments;
         r.ioprio = b.ioprio;
         r.io_context = b.io_context;
+        r.group = b.group;
         r.polled = b.flags.polled;
         r.bio_first = Some(bio);
         r.bio_last = Some(bio);

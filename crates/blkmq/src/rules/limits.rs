@@ -26,6 +26,8 @@ pub struct QueueLimits {
     pub fua: bool,
     /// The rules' `prios_merge`.
     pub prios_merge: bool,
+    /// The rules' `cgroups_merge`.
+    pub cgroups_merge: bool,
     /// Likewise.
     pub discard_merge: DiscardMerge,
 }
@@ -42,6 +44,7 @@ impl QueueLimits {
         write_cache: false,
         fua: false,
         prios_merge: false,
+        cgroups_merge: false,
         discard_merge: DiscardMerge::AsRanges,
     };
 
@@ -49,6 +52,7 @@ impl QueueLimits {
     pub fn of_kernel(self, rules: &Rules) -> QueueLimits {
         QueueLimits {
             prios_merge: rules.prios_merge,
+            cgroups_merge: rules.cgroups_merge,
             discard_merge: rules.discard_merge,
             ..self
         }

@@ -56,6 +56,7 @@ pub(super) struct Reader<'a> {
     pub(super) id: CpuId,
     pub(super) task: TaskId,
     pub(super) io_context: IoContextId,
+    pub(super) group: u16,
     pub(super) priority: IoPrio,
     pub(super) cpus: &'a mut Cpus,
     pub(super) layer: &'a Layer,
@@ -247,6 +248,7 @@ impl BufferedRead {
             bio.scatter();
             bio.ioprio = on.priority;
             bio.io_context = on.io_context;
+            bio.group = on.group;
             bio.owner = on.task.0 << 16 | PAGES;
         });
         let bio = bio.expect("the plan counts every page that can be under read");

@@ -198,7 +198,6 @@ impl Replay {
                 pid: stream.pid.cast_signed(),
                 ioprio: first.map_or(IoPrio::default(), |(_, io)| io.ioprio),
                 nice: DEFAULT_PRIORITY,
-                group: stream.group,
             };
         }
         submitters
@@ -323,7 +322,10 @@ impl Replay {
             bio.scatter();
         }
         bio.ioprio = arrival.ioprio;
-        bio.group = arrival.of_root.then_some(0);
+        bio.group = match arrival.of_root {
+            true => 0,
+            false => self.arrivals.streams[p.stream].group,
+        };
         bio.io_context = io_context_of(task);
         bio.owner = index;
         let queue = QueueId(arrival.disk);

@@ -389,7 +389,6 @@ fn submitters(plan: &Plan) -> Submitters {
         pid: pid_of(TaskId(index as u32)).cast_signed(),
         ioprio: thread.priority,
         nice: DEFAULT_PRIORITY,
-        group: thread.group,
     };
     let known = threads.enumerate().map(submitter);
     Submitters {

@@ -45,14 +45,13 @@ impl Bfq {
         // The first bio selects the actuator, whatever was merged after it.
         let first = rq.bio_first.map(|bio| pool.bio(bio));
         let (sector, sectors) = first.map_or((rq.sector, rq.sectors), |b| (b.sector, b.sectors));
-        let submitter = self.submitters.of(rq.io_context);
         Arrived {
             process: rq.io_context,
             pid: match self.kworker {
-                0 => submitter.pid,
+                0 => self.submitters.of(rq.io_context).pid,
                 kworker => kworker,
             },
-            group: GroupId(first.and_then(|b| b.group).unwrap_or(submitter.group)),
+            group: GroupId(rq.group),
             sync: is_sync(rq.op, rq.flags),
             actuator: self.actuator_of(sector, sectors),
         }

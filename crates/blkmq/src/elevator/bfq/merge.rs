@@ -26,9 +26,7 @@ impl Bfq {
         let (process, sync) = (asked.io_context, is_sync(asked.op, asked.flags));
         let actuator = self.actuator_of(asked.sector, asked.sectors);
         if self.processes.len() > process.0 as usize {
-            let own = self.submitters.of(process).group;
-            let group = GroupId(asked.group.unwrap_or(own));
-            self.update_group(pool, process, group);
+            self.update_group(pool, process, GroupId(asked.group));
         }
         self.bio_queue = self.slot(process, sync, actuator);
         self.bio_traced = false;

@@ -43,10 +43,9 @@ impl Cfq {
             IoClass::None => submitter.ioprio,
             _ => rq.ioprio,
         };
-        let of_bio = rq.bio_first.and_then(|bio| pool.bio(bio).group);
         let group = match self.rules.groups {
             SliceGroups::None => GroupId(0),
-            _ => GroupId(of_bio.unwrap_or(submitter.group)),
+            _ => GroupId(rq.group),
         };
         let now = self.now;
         let process = self.process(p);

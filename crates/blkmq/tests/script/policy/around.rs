@@ -25,8 +25,8 @@ pub(super) struct Around {
     /// Further names of those that several tasks have.
     shared: Vec<(String, IoContextId)>,
     pub(super) submitters: Submitters,
-    /// Tasks that have moved to another group since the beginning, with that group.
-    moved: Vec<(IoContextId, u16)>,
+    /// Groups of tasks; others are in the root.
+    groups: Vec<(IoContextId, u16)>,
 }
 
 impl Around {
@@ -41,7 +41,7 @@ impl Around {
             tasks: vec![String::new()],
             shared: Vec::new(),
             submitters: Submitters::default(),
-            moved: Vec::new(),
+            groups: Vec::new(),
         }
     }
 
@@ -164,7 +164,6 @@ impl Around {
                 class: IoClass::BestEffort,
                 level: 4,
             },
-            group: 0,
         };
         for at in self.submitters.tasks.len()..=id.0 as usize {
             self.submitters.tasks.push(normal(at as i32));
@@ -173,7 +172,7 @@ impl Around {
         for word in words {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("prio", prio) => task.ioprio = parse_prio(prio)?,
-                ("group", path) => task.group = self.group(path)?,
+                ("group", path) => self.move_to(id, self.group(path)?),
                 ("pid", pid) => task.pid = parse_number(pid)?,
                 _ => return Err(format!("unknown property {word:?} of a task")),
             }
@@ -188,15 +187,18 @@ impl Around {
     pub(super) fn move_task(&mut self, rest: &str) -> Result<(), String> {
         let (name, path) = rest.split_once(' ').ok_or("move NAME GROUP")?;
         let (task, group) = (self.task(name), self.group(path.trim())?);
-        self.moved.retain(|&(known, _)| known != task);
-        self.moved.push((task, group));
+        self.move_to(task, group);
         Ok(())
     }
 
-    /// The group that a task has moved to.
-    pub(super) fn moved_to(&self, task: IoContextId) -> Option<u16> {
-        let moved = self.moved.iter().find(|&&(known, _)| known == task);
-        moved.map(|&(_, group)| group)
+    fn move_to(&mut self, task: IoContextId, group: u16) {
+        self.groups.retain(|&(known, _)| known != task);
+        self.groups.push((task, group));
+    }
+
+    pub(super) fn group_of(&self, task: IoContextId) -> u16 {
+        let known = self.groups.iter().find(|&&(known, _)| known == task);
+        known.map_or(0, |&(_, group)| group)
     }
 }
 

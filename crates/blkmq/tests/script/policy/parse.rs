@@ -26,7 +26,7 @@ impl PolicyQueue {
     pub(super) fn parse_request(&mut self, text: &str) -> Result<Written, String> {
         let (mut times, mut gap, mut bare) = (1, 0, false);
         let mut words = text.split_whitespace();
-        let mut bio = Bio::default();
+        let (mut bio, mut group) = (Bio::default(), None);
         bio.segments = 1;
         bio.op = match words.next() {
             Some("r") => Op::Read,
@@ -42,7 +42,7 @@ impl PolicyQueue {
         for word in words {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("prio", prio) => bio.ioprio = parse_prio(prio)?,
-                ("group", path) => bio.group = Some(self.around.group(path)?),
+                ("group", path) => group = Some(self.around.group(path)?),
                 ("noidle", "") => bio.flags.noidle = true,
                 ("segments", count) => bio.segments = parse_number(count)?,
                 ("nomerge", "") => bio.flags.nomerge = true,
@@ -56,7 +56,7 @@ impl PolicyQueue {
                 _ => return Err(format!("unknown property {word:?} of a request")),
             }
         }
-        bio.group = bio.group.or(self.around.moved_to(bio.io_context));
+        bio.group = group.unwrap_or_else(|| self.around.group_of(bio.io_context));
         Ok(Written {
             bio,
             times,

@@ -44,6 +44,7 @@ fn make_bio(bio: &mut Bio, fio: &FioTask, task: TaskId, slot: u32, nowait: bool)
         _ => io.prio,
     };
     *bio = Bio::default();
+    bio.group = fio.plan.group;
     bio.op = if is_fsync { Op::Write } else { io.op };
     bio.flags = OpFlags {
         // submit_bio_wait() and direct writes.

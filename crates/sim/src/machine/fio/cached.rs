@@ -145,6 +145,7 @@ impl FioTask {
             id: on.id,
             task: on.task,
             io_context: self.io_context,
+            group: self.plan.group,
             priority: match prio.class {
                 IoClass::None => DEFAULT_PRIORITY,
                 _ => prio,

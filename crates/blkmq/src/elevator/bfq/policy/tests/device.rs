@@ -58,6 +58,8 @@ pub(super) struct Device {
     pub(super) now: SimTime,
     timer: Option<(SimTime, u8)>,
     pub(super) with_driver: Vec<RequestId>,
+    /// By task.
+    groups: [u16; TASKS as usize + 1],
     submitted: u64,
     ended: u64,
     calls: u32,
@@ -73,7 +75,6 @@ fn submitters() -> Submitters {
         pid,
         ioprio: IoPrio::default(),
         nice,
-        group: 0,
     };
     let mut submitters = Submitters {
         tasks: (0..=TASKS as i32).map(task).collect(),
@@ -119,6 +120,7 @@ impl Device {
             now: SimTime(1_000_000_000),
             timer: None,
             with_driver: Vec::new(),
+            groups: [0; TASKS as usize + 1],
             submitted: 0,
             ended: 0,
             calls: 0,
@@ -172,7 +174,7 @@ impl Device {
                 self.bfq.submitters.tasks[task as usize].ioprio = ioprio;
             }
             Action::Group(task, group) => {
-                self.bfq.submitters.tasks[task as usize].group = group;
+                self.groups[task as usize] = group;
             }
             Action::Store(name, value) => {
                 let now = self.clocks();
@@ -233,6 +235,7 @@ impl Device {
             sectors: Sectors(shape.sectors),
             segments: 1,
             io_context: IoContextId(shape.task),
+            group: self.groups[shape.task as usize],
             ..Bio::default()
         };
         bio.ioprio = self.bfq.submitters.tasks[shape.task as usize].ioprio;
