@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use blkmq::time::{Duration, SimTime};
 use trace::capture::CaptureDir;
 
-use super::event::{Event, Events, Kind};
+use super::event::{Event, Events, Kind, works_for};
 use super::judge::Judge;
 use super::setup::Setup;
-use super::submitters::works_for;
 use super::{Mode, Options};
 
 /// From a call's lock to the return that a probe shows, or to the D.

@@ -178,3 +178,11 @@ pub(super) struct Events {
     /// Ticks that probes read, where the log was asked for.
     pub(super) ticks: Vec<Probe>,
 }
+
+/// The task for which a task of io_uring with this name works, as a worker or to poll the
+/// submission queue: it shares that task's I/O context. Kernel: io_uring/io-wq.c, sqpoll.c.
+pub(super) fn works_for(name: &str) -> Option<u32> {
+    let prefixes = ["iou-wrk-", "iou-sqp-"];
+    let owner = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
+    owner?.parse().ok()
+}

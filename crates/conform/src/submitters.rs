@@ -66,7 +66,7 @@ impl Processes {
         let tasks = processes::tasks(&script.processes, names);
         let direct =
             |(&pid, &number): (&u32, &usize)| (pid, script.processes[number].direct_writes());
-        let worker = |(&pid, name): (&u32, &String)| Some((pid, works_for(name)?));
+        let worker = |(&pid, name): (&u32, &String)| Some((pid, event::works_for(name)?));
         Ok(Processes {
             workers: names.iter().filter_map(worker).collect(),
             direct: tasks.iter().map(direct).collect(),
@@ -193,14 +193,6 @@ impl Processes {
         let entered = written.chain(recorded).chain(moved);
         processes::groups(&self.groups, entered, device)
     }
-}
-
-/// The task for which a task of io_uring with this name works, as a worker or to poll the
-/// submission queue: it shares that task's I/O context. Kernel: io_uring/io-wq.c, sqpoll.c.
-pub(super) fn works_for(name: &str) -> Option<u32> {
-    let prefixes = ["iou-wrk-", "iou-sqp-"];
-    let owner = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
-    owner?.parse().ok()
 }
 
 /// Moves of processes, where the capture has groups.

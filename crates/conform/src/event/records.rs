@@ -10,7 +10,7 @@ use trace::blktrace::{self, Action, Categories};
 use trace::capture::CaptureDir;
 
 use super::device::reader_of;
-use super::{Event, Events, Kind, Place};
+use super::{Event, Events, Kind, Place, works_for};
 use crate::Error;
 
 /// Reads the binary trace of `device`.
@@ -44,7 +44,23 @@ fn of_trace(dir: &CaptureDir, device: &str, log: bool) -> Result<Events, Error> 
         }
         events.list.extend(from_record(number, &event));
     }
+    rename_workers(dir, &mut events.names)?;
     Ok(events)
+}
+
+/// A blktrace file has the first name of a task, which a worker of io_uring has from its owner.
+fn rename_workers(dir: &CaptureDir, names: &mut BTreeMap<u32, String>) -> Result<(), Error> {
+    let is_worker = |name: &str| works_for(name).is_some();
+    if !names.values().any(|name| is_worker(name)) || !dir.files.contains_key("ftrace.txt") {
+        return Ok(());
+    }
+    for record in dir.ftrace()? {
+        let record = record?;
+        if is_worker(&record.task) {
+            names.insert(record.pid, record.task);
+        }
+    }
+    Ok(())
 }
 
 fn from_record(number: u64, event: &blktrace::Event) -> Option<Event> {

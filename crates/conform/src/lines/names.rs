@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// Digits of a pointer.
 const DIGITS: usize = 16;
+/// A pointer that a kernel printed before it had a key for hashes (lib/vsprintf.c).
+const UNKNOWN: &str = "(____ptrval____)";
 
 /// Correspondence of the names of both sides.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +83,7 @@ impl Names {
             match is_pointer(mine) && is_pointer(other) {
                 true => pairs.push((mine, other, after.starts_with(':'))),
                 false if mine == other => {}
+                false if mine == UNKNOWN && is_pointer(other) => {}
                 false => return None,
             }
         }

@@ -102,20 +102,23 @@ fn the_first_divergence_shows_both_sides() {
     }
 }
 
-/// The log has the tick of each section, and when a completion has the lock.
+/// The log has the tick of each section, and when a completion has the lock. blktrace names some
+/// workers of io_uring as their owners are named, and one capture has no pointers.
 #[test]
 fn the_log_of_several_cpus_is_followed() {
-    for name in [
-        "m2-seqmerge-bfq",
-        "m2-randread-bfq",
-        "m4-sq4-bfq",
-        "sd-fsync-bfq",
+    for (name, at_most) in [
+        ("m2-seqmerge-bfq", 0),
+        ("m2-randread-bfq", 0),
+        // Lines outside the lock.
+        ("m4-sq4-bfq", 60),
+        ("sd-fsync-bfq", 0),
+        ("m2-k612-uring-bfq", 5),
+        ("m4-k612-uring-bfq", 8),
     ] {
         let verdict = run(&traces(name), Mode::Log, Options::default());
         assert_eq!(verdict.predicted, verdict.total, "{verdict}");
         let log = verdict.log.as_ref().expect("it has a log");
         let differ = log.total - log.predicted + log.alone;
-        let lines_outside_the_lock = if name == "m4-sq4-bfq" { 60 } else { 0 };
-        assert!(differ <= lines_outside_the_lock, "{verdict}");
+        assert!(differ <= at_most, "{verdict}");
     }
 }

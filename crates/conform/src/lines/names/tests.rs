@@ -38,3 +38,22 @@ fn what_is_introduced_or_has_no_reference_left_is_another_object() {
     assert!(names.alike(&format!("put_queue: {B} 1"), &format!("put_queue: {TWO} 1")));
     assert!(names.alike(&format!("q {B} 3"), "q 0000000000000009 3"));
 }
+
+#[test]
+fn a_pointer_that_was_not_printed_is_any() {
+    let mut names = Names::default();
+    let unknown = "(____ptrval____)";
+    assert!(names.alike(
+        &format!("put_queue: {unknown} 3"),
+        &format!("put_queue: {ONE} 3")
+    ));
+    assert!(names.alike(
+        &format!("put_queue: {unknown} 3"),
+        &format!("put_queue: {TWO} 3")
+    ));
+    assert!(!names.alike(&format!("put_queue: {unknown} 3"), "put_queue: 3 3"));
+    assert!(!names.alike(
+        &format!("put_queue: {ONE} 3"),
+        &format!("put_queue: {unknown} 3")
+    ));
+}
