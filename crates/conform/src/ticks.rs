@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use blkmq::elevator::LogMarks;
 use blkmq::time::{Jiffies, SimTime};
 
 use super::hypothesis::BEFORE_LINE;
@@ -32,6 +33,8 @@ struct Count {
     first: SimTime,
     time: SimTime,
     ticks: u64,
+    /// Two lines of the section at the end of which its object took the tick that it counts from.
+    taken: Option<(SimTime, SimTime)>,
 }
 
 /// The tick that a probe read.
@@ -55,18 +58,17 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Each log with the mark that a line has before its number of ms, and what the probes of its
-    /// device read.
+    /// Each log with its marks, and what the probes of its device read.
     pub(super) fn of_logs<'a>(
-        logs: impl Iterator<Item = (&'a Log, &'a str)>,
+        logs: impl Iterator<Item = (&'a Log, &'static LogMarks)>,
         probes: &[Vec<Probe>],
         hz: u32,
     ) -> Ticks {
         let length = 1_000_000_000 / u64::from(hz);
         let start = probes.iter().flatten().map(|probe| probe.tick).min();
         let (mut objects, mut read) = (Vec::new(), Vec::new());
-        for ((log, mark), probes) in logs.zip(probes) {
-            objects.extend(counts(log, mark, hz).into_values());
+        for ((log, marks), probes) in logs.zip(probes) {
+            objects.extend(counts(log, marks, hz).into_values());
             read.extend(
                 probes
                     .iter()
@@ -138,6 +140,13 @@ impl Ticks {
         Jiffies(tick.max(before))
     }
 
+    /// The tick at this time, if it is in a section in which the tick is known.
+    pub(super) fn known_at(&self, time: SimTime) -> Option<Jiffies> {
+        let next = self.known.partition_point(|known| known.last < time);
+        let known = self.known.get(next).filter(|known| known.first <= time);
+        known.map(|known| Jiffies(known.tick))
+    }
+
     /// What the lines of one object show: most of those that follow one another count from one
     /// moment, and others came before a late tick.
     fn know(&self, lines: &[Count]) -> Vec<Known> {
@@ -145,10 +154,18 @@ impl Ticks {
         let near = |a: &Count, b: &Count| since(a).abs_diff(since(b)) <= LATE_MOST;
         let mut known = Vec::new();
         for run in lines.chunk_by(near) {
-            let (start, most) = self.start(run);
+            let (mut start, most) = self.start(run);
             if run.len() >= LINES_ENOUGH && 2 * most > run.len() {
                 known.extend(run.iter().map(|line| line.since(start)));
+            } else {
+                start = self.at(run[0].time).0.saturating_sub(run[0].ticks);
             }
+            let taken = run[0].taken.map(|(first, last)| Known {
+                first,
+                last,
+                tick: start,
+            });
+            known.extend(taken);
         }
         known
     }
@@ -183,6 +200,7 @@ impl Probe {
             },
             time: self.time,
             ticks: self.tick.0 - start.0,
+            taken: None,
         }
     }
 }
@@ -203,9 +221,10 @@ impl Count {
 }
 
 /// Lines that count ticks, by the pointer of their object, or by its name where that has none.
-fn counts<'a>(log: &'a Log, mark: &str, hz: u32) -> BTreeMap<&'a str, Vec<Count>> {
+fn counts<'a>(log: &'a Log, marks: &LogMarks, hz: u32) -> BTreeMap<&'a str, Vec<Count>> {
     let mut pointers: BTreeMap<&str, &str> = BTreeMap::new();
     let mut objects: BTreeMap<&str, Vec<Count>> = BTreeMap::new();
+    let mut taken = BTreeMap::new();
     let mut first = SimTime::ZERO;
     for (at, (line, &time)) in log.lines.iter().zip(&log.times).enumerate() {
         if at == 0 || !log.goes_on[at - 1] {
@@ -216,7 +235,12 @@ fn counts<'a>(log: &'a Log, mark: &str, hz: u32) -> BTreeMap<&'a str, Vec<Count>
         if let Some(pointer) = words.filter(|word| is_pointer(word)).last() {
             pointers.insert(name, pointer);
         }
-        let Some((_, after)) = line.split_once(mark) else {
+        if line.contains(marks.takes_tick) {
+            let more = log.goes_on[at..].iter().take_while(|&&on| on).count();
+            let last = log.times.get(at + more).copied().unwrap_or(time);
+            taken.insert(name, (time, last));
+        }
+        let Some((_, after)) = line.split_once(marks.ticks) else {
             continue;
         };
         let ms = after.split(|c: char| !c.is_ascii_digit()).next();
@@ -228,6 +252,7 @@ fn counts<'a>(log: &'a Log, mark: &str, hz: u32) -> BTreeMap<&'a str, Vec<Count>
             first,
             time,
             ticks: u64::from(ms) * u64::from(hz) / 1000,
+            taken: taken.remove(name),
         });
     }
     objects

@@ -114,6 +114,7 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
             exit: "exit_bfqq:",
             unlocked: Some("bfq [bfq_limit_depth]"),
             ticks: "raising period dur ",
+            takes_tick: "add to busy",
         }),
     },
     ..SchedulerInfo::plain(

@@ -24,7 +24,6 @@ use crate::queue::QueueSettings;
 use crate::request::{
     BioId, HctxId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors,
 };
-use crate::time::SimTime;
 
 /// Further methods of a program's own scheduler.
 pub trait CustomScheduler: Scheduler + Send + Sync {
@@ -174,7 +173,7 @@ forward! {
         fn limit_depth_locked(wanted: Wanted, now: Now) -> Option<u32>;
         fn depth_updated(old: u32, new: u32);
         fn store(name: &str, text: &str, now: Now) -> Result<(), StoreError>;
-        fn lines_at(times: &[SimTime]);
+        fn lines_at(clocks: &[Now]);
         fn rotates(rotational: bool);
         fn take_log(each: &mut dyn FnMut(&str));
         fn take_readings(each: &mut dyn FnMut(Reading));

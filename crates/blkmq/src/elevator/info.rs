@@ -204,6 +204,8 @@ pub struct LogMarks {
     pub unlocked: Option<&'static str>,
     /// Part of a line, before the whole ticks in ms since a tick that its object keeps.
     pub ticks: &'static str,
+    /// Part of a line of the section at whose end an object takes that tick.
+    pub takes_tick: &'static str,
 }
 
 /// Names of trace events of a scheduler that adapts the number of its tokens to latency.

@@ -29,7 +29,7 @@ use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, HctxId, Request, RequestId, RequestPool};
 use crate::rules::{Rules, Stamp};
 use crate::step::{Cx, Next, jiffies};
-use crate::time::{Jiffies, SimTime};
+use crate::time::Jiffies;
 pub(crate) use dispatch::dispatch_request;
 pub(crate) use hook::{call_hook, runs_under_lock};
 pub use insert::At as InsertionAt;
@@ -249,8 +249,8 @@ impl<P: Scheduler + 'static> Ops for Locked<P> {
         });
     }
 
-    fn lines_at(&self, times: &[SimTime], cpu: &mut Cpu) {
-        self.revise(cpu, |policy| policy.lines_at(times));
+    fn lines_at(&self, clocks: &[Now], cpu: &mut Cpu) {
+        self.revise(cpu, |policy| policy.lines_at(clocks));
     }
 
     fn rotates(&self, rotational: bool, cpu: &mut Cpu) {

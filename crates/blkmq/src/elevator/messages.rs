@@ -1,5 +1,5 @@
-//! Messages of a scheduler in blktrace, the same as its kernel's, and the clock between two
-//! messages.
+//! Messages of a scheduler in blktrace, the same as its kernel's, and the clocks between
+//! two messages.
 //!
 //! Messages are formatted only if a log is recorded. A scheduler with messages has a field `log`,
 //! and `line_name` with the name of a queue in them. Not here: the place of messages among the
@@ -8,8 +8,7 @@
 
 use core::fmt::{self, Write};
 
-use super::scheduler::TRACED;
-use crate::time::SimTime;
+use super::scheduler::{Now, TRACED};
 
 /// A message of a queue: `trace_msg!(scheduler, q, "...")`.
 macro_rules! trace_msg {
@@ -37,9 +36,9 @@ pub(super) struct Messages {
     /// The prefix of the device's messages.
     device: &'static str,
     text: String,
-    /// The times at which the kernel wrote the next messages.
-    times: Vec<SimTime>,
-    /// The number of these times that have been used.
+    /// The clocks when the kernel wrote the next messages.
+    clocks: Vec<Now>,
+    /// The number of these that have been used.
     written: usize,
 }
 
@@ -79,16 +78,17 @@ impl Messages {
         self.text.clear();
     }
 
-    pub(super) fn lines_at(&mut self, times: &[SimTime]) {
-        self.times.clear();
-        self.times.extend_from_slice(times);
+    pub(super) fn lines_at(&mut self, clocks: &[Now]) {
+        self.clocks.clear();
+        self.clocks.extend_from_slice(clocks);
         self.written = 0;
     }
 
-    /// The clock before the next message, if known; after the last known one, that one's time.
-    pub(super) fn time(&self) -> Option<SimTime> {
-        let last = self.times.len().checked_sub(1)?;
-        Some(self.times[self.written.min(last)])
+    /// The clocks before the next message, if known; after the last known one, those of that one.
+    #[inline]
+    pub(super) fn next(&self) -> Option<Now> {
+        let last = self.clocks.len().checked_sub(1)?;
+        Some(self.clocks[self.written.min(last)])
     }
 }
 

@@ -452,10 +452,10 @@ pub trait Scheduler: Any + Debug {
     /// dispatch calls and hooks, if curves are wanted. Default: nothing.
     fn take_readings(&mut self, _each: &mut dyn FnMut(Reading)) {}
 
-    /// The times at which a recorded kernel wrote the next lines, set by a comparison before each
-    /// call: a clock that does not advance in a section then advances as that kernel's did between
+    /// The clocks when a recorded kernel wrote the next lines, set by a comparison before each
+    /// call: clocks that do not advance in a section then advance as that kernel's did between
     /// two of its lines. Default: nothing.
-    fn lines_at(&mut self, _times: &[SimTime]) {}
+    fn lines_at(&mut self, _clocks: &[Now]) {}
 
     /// queue/rotational has been written. Default: nothing.
     fn rotates(&mut self, _rotational: bool) {}

@@ -20,7 +20,7 @@ use crate::queue::{IrqClass, LockId, QueueSettings, RequestQueue};
 use crate::request::{BioId, HctxId, QueueId, Request, RequestId, RequestPool};
 use crate::rules::Rules;
 use crate::step::Cx;
-use crate::time::{Jiffies, SimTime};
+use crate::time::Jiffies;
 
 /// Generates the closed set, and `each!`, which has an arm for each scheduler.
 macro_rules! elevators {
@@ -226,9 +226,9 @@ ops! {
         panic!("no scheduler to be changed")
     }
 
-    /// The times at which a recorded kernel wrote the next lines of the scheduler's log
+    /// The clocks when a recorded kernel wrote the next lines of the scheduler's log
     /// ([`Scheduler::lines_at`](super::Scheduler::lines_at)).
-    pub fn lines_at(times: &[SimTime], cpu: &mut Cpu) {}
+    pub fn lines_at(clocks: &[Now], cpu: &mut Cpu) {}
 
     /// queue/rotational has been written.
     pub fn rotates(rotational: bool, cpu: &mut Cpu) {}

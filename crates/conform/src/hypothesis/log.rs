@@ -1,10 +1,11 @@
 //! The model's log compared with the kernel's: line by line, and after a difference where both
 //! agree again.
 
+use blkmq::elevator::Now;
 use blkmq::request::QueueId;
-use blkmq::time::{Duration, SimTime};
+use blkmq::time::{Duration, Jiffies, SimTime};
 
-use super::{Hypotheses, Hypothesis, Role};
+use super::{Hypotheses, Hypothesis, Role, TICKS_BEFORE};
 use crate::event::Kind;
 use crate::judge::Judge;
 use crate::lines::{Log, Names, Sides};
@@ -266,12 +267,15 @@ impl Hypotheses<'_> {
         }
     }
 
-    /// The schedulers get the times of the kernel's next lines. In a simulated run their clock
+    /// The schedulers get the clocks of the kernel's next lines. In a simulated run their clock
     /// moves as it did there.
     pub(crate) fn set_log_times(&self, state: &mut Hypothesis, index: usize) {
         if self.times_of_labels() {
             return;
         }
+        let Some(ticks) = &self.stream.ticks else {
+            return;
+        };
         let event = &self.stream.events[index];
         let interrupts = matches!(event.kind, Kind::Complete { .. } | Kind::Finish { .. });
         let kept = state
@@ -292,16 +296,16 @@ impl Hypotheses<'_> {
             let cpu = &mut world.actors[scratch].cpu;
             let q = world.mq.queue(QueueId(queue as _));
             let times = log.times[coming..until].iter();
-            let read = |(time, line): (&SimTime, &String)| {
-                let before = NS_A_LETTER * line.len() as u64;
-                SimTime(self.measured(*time).0 - before)
+            let read = |(&time, line): (&SimTime, &String)| Now {
+                time: SimTime(self.measured(time).0 - NS_A_LETTER * line.len() as u64),
+                tick: ticks
+                    .known_at(time)
+                    .map_or(Jiffies(0), |tick| TICKS_BEFORE + tick),
+                kept,
             };
-            let lines = &log.lines[coming..until];
-            let times: Vec<SimTime> = match kept {
-                true => Vec::new(),
-                false => times.zip(lines).map(read).collect(),
-            };
-            q.elevator.lines_at(&times, cpu);
+            let lines = times.zip(&log.lines[coming..until]);
+            let clocks: Vec<Now> = lines.map(read).collect();
+            q.elevator.lines_at(&clocks, cpu);
         }
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn add(
     add_logs(stream, texts, setups);
     if !setups[0].times_of_labels {
         let marks = setups.iter().filter_map(Setup::log_marks);
-        let logs = stream.logs.iter().zip(marks.map(|marks| marks.ticks));
+        let logs = stream.logs.iter().zip(marks);
         stream.ticks = Some(Rc::new(Ticks::of_logs(logs, read, setups[0].hz)));
     }
 }

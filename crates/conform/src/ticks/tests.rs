@@ -3,6 +3,14 @@ use super::*;
 const US: u64 = 1000;
 const HZ: u32 = 250;
 const MS4: u64 = 4000 * US;
+const MARKS: LogMarks = LogMarks {
+    dispatch: "",
+    gives: "",
+    exit: "",
+    unlocked: None,
+    ticks: "raised ",
+    takes_tick: "busy",
+};
 
 /// Lines of one object, each alone in its section: time in us, and ms of its count.
 fn log(name: &str, lines: &[(u64, u64)]) -> Log {
@@ -28,7 +36,7 @@ fn read(logs: &[Log], probes: &[(u64, u64)]) -> Ticks {
     };
     let mut read = vec![Vec::new(); logs.len()];
     read[0] = probes.iter().map(probe).collect();
-    Ticks::of_logs(logs.iter().map(|log| (log, "raised ")), &read, HZ)
+    Ticks::of_logs(logs.iter().map(|log| (log, &MARKS)), &read, HZ)
 }
 
 fn at(ticks: &Ticks, us: u64) -> u64 {
@@ -148,7 +156,7 @@ fn two_names_of_one_pointer_are_one_object() {
         log.times.insert(place, SimTime(us * US));
         log.goes_on.push(false);
     }
-    let counted = counts(&log, "raised ", HZ);
+    let counted = counts(&log, &MARKS, HZ);
     let all: Vec<(&str, usize)> = counted.into_iter().map(|(o, all)| (o, all.len())).collect();
     assert_eq!(all, [("00000000000000aa", LATE.len())]);
 }
@@ -200,4 +208,19 @@ fn a_probe_shows_the_tick_of_its_section() {
         at(&ticks, 62_900) - at(&ticks, 54_998)
     };
     assert_eq!((section(true), section(false)), (0, 2));
+}
+
+#[test]
+fn a_tick_within_a_section_is_seen_where_it_is_taken() {
+    // A section from 1 ms to 33 ms: a probe at its beginning, and a tick that is taken at its end.
+    let (start, end) = (1000, 33_000);
+    let mut log = log("a", &[(start, 0), (end, 0), (34_000, 0), (34_100, 0)]);
+    log.lines[0] = "a get".to_owned();
+    log.lines[1] = "a busy".to_owned();
+    log.goes_on[0] = true;
+    let ticks = read(&[log], &[(1001, 100), (34_050, 102)]);
+    let known = |us| ticks.known_at(SimTime(us * US));
+    let first = known(start).expect("the probe is in this section");
+    assert_eq!(known(end), Some(first + Jiffies(2)));
+    assert_eq!(known(20_000), None);
 }

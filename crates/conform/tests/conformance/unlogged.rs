@@ -112,6 +112,8 @@ fn the_log_of_several_cpus_is_followed() {
         // Lines outside the lock.
         ("m4-sq4-bfq", 60),
         ("sd-fsync-bfq", 0),
+        // A tick within a section.
+        ("m4-k612-sq4-bfq", 0),
         ("m2-k612-uring-bfq", 5),
         ("m4-k612-uring-bfq", 8),
     ] {

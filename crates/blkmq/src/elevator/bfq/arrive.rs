@@ -250,7 +250,7 @@ impl Bfq {
         if self.queues[q].flags.busy {
             let queue = &self.queues[q];
             let since = queue.wr.last_start_finish + self.fixed.wr_min_inter_arr_async;
-            let late = since < self.tick;
+            let late = since < self.jiffies();
             if self.settings.low_latency && coeff_before == 1 && !of.sync && late {
                 self.wr_async(q);
             }
@@ -260,10 +260,9 @@ impl Bfq {
         } else {
             interactive = self.becomes_busy(pool, q, of, coeff_before);
         }
-        let queue = &mut self.queues[q];
-        let wr_both = coeff_before > 1 && queue.is_wr();
+        let wr_both = coeff_before > 1 && self.queues[q].is_wr();
         if self.settings.low_latency && (!wr_both || interactive) {
-            queue.wr.last_start_finish = self.tick;
+            self.queues[q].wr.last_start_finish = self.jiffies();
         }
     }
 
@@ -272,7 +271,7 @@ impl Bfq {
     fn sole_arrival(&mut self, q: QId, now: u64) {
         self.charge(4);
         self.check_waker(q, now);
-        if self.queues[q].decrease_time + self.fixed.inject_reset <= self.tick {
+        if self.queues[q].decrease_time + self.fixed.inject_reset <= self.jiffies() {
             self.reset_inject_limit(q);
         }
         let in_driver = self.in_driver_total;
@@ -280,7 +279,7 @@ impl Bfq {
         let measured = queue.last_serv_time_ns > 0 && self.rqs_injected && in_driver > 0;
         if self.in_service == Some(q)
             && (in_driver == 0 || measured)
-            && queue.decrease_time + self.fixed.inject_sample <= self.tick
+            && queue.decrease_time + self.fixed.inject_sample <= self.jiffies()
         {
             self.last_empty_occupied_ns = self.read_clock();
             self.wait_dispatch = true;

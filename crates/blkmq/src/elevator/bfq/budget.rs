@@ -238,7 +238,7 @@ impl Bfq {
             }
         }
         self.forget_streak(q, why);
-        let tick = self.tick;
+        let tick = self.jiffies();
         let queue = &mut self.queues[q];
         if self.settings.low_latency {
             if !queue.is_wr() {
@@ -288,9 +288,8 @@ impl Bfq {
         let empty = queue.is_empty();
         let kept = why == Expiry::Preempted && self.idling_needed(q);
         if empty && !kept {
-            let queue = &mut self.queues[q];
-            if queue.dispatched == 0 {
-                queue.budget_timeout = self.tick;
+            if self.queues[q].dispatched == 0 {
+                self.queues[q].budget_timeout = self.jiffies();
             }
             self.del_busy(q, true);
         } else {
@@ -315,7 +314,7 @@ impl Bfq {
     /// The time of the slot is over (bfq_bfqq_budget_timeout()).
     #[inline]
     pub(super) fn is_timed_out(&self, q: QId) -> bool {
-        self.queues[q].budget_timeout <= self.tick
+        self.queues[q].budget_timeout <= self.jiffies()
     }
 
     /// bfq_may_expire_for_budg_timeout().

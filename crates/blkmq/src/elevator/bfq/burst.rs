@@ -12,12 +12,12 @@ impl Bfq {
     /// A queue gets its first request (bfq_handle_burst()).
     pub(super) fn handle_burst(&mut self, q: QId) {
         let queue = &self.queues[q];
-        let split = queue.split_time + self.fixed.burst_after_split >= self.tick;
+        let split = queue.split_time + self.fixed.burst_after_split >= self.jiffies();
         if queue.in_burst_list || queue.flags.in_large_burst || split {
             return;
         }
         let parent = self.entities[self.entities.of(q)].group;
-        let over = self.last_in_burst + self.fixed.burst_interval < self.tick;
+        let over = self.last_in_burst + self.fixed.burst_interval < self.jiffies();
         if over || self.burst_group != Some(parent) {
             self.large_burst = false;
             self.reset_burst_list(q);
@@ -26,7 +26,7 @@ impl Bfq {
         } else {
             self.add_to_burst(q);
         }
-        self.last_in_burst = self.tick;
+        self.last_in_burst = self.jiffies();
     }
 
     fn reset_burst_list(&mut self, q: QId) {

@@ -27,7 +27,7 @@ impl Bfq {
         coeff_before: u32,
     ) -> bool {
         self.charge(16);
-        let (now, tick) = (self.read_clock(), self.tick);
+        let (now, tick) = (self.read_clock(), self.jiffies());
         let queue = &self.queues[q];
         let long_idle =
             queue.dispatched == 0 && queue.budget_timeout + self.fixed.wr_min_idle_time < tick;

@@ -62,7 +62,7 @@ impl Bfq {
         if !queue.flags.sync || queue.class == IDLE || slice == 0 {
             return;
         }
-        if queue.split_time + self.fixed.wr_min_idle_time >= self.tick {
+        if queue.split_time + self.fixed.wr_min_idle_time >= self.jiffies() {
             return;
         }
         let limit = match self.rules.think_time {
@@ -72,7 +72,7 @@ impl Bfq {
         let long = queue.ttime.samples > SAMPLES_VALID && queue.ttime.mean > limit;
         let changed = long == queue.flags.has_short_ttime;
         let stamp = queue.decrease_time + self.fixed.inject_reset_short;
-        let reset = changed && queue.last_serv_time_ns == 0 && (stamp <= self.tick || long);
+        let reset = changed && queue.last_serv_time_ns == 0 && (stamp <= self.jiffies() || long);
         self.queues[q].flags.has_short_ttime = !long;
         if reset {
             self.reset_inject_limit(q);

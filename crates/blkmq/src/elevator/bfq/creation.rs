@@ -72,7 +72,7 @@ impl Bfq {
                 .resize_with(e.0 as usize + 1, Default::default);
         }
         self.set_next_ioprio(q, of.process);
-        let (tick, budget) = (self.tick, self.budget_first());
+        let (tick, budget) = (self.jiffies(), self.budget_first());
         let stamp = if self.rules.stamp_at_creation {
             tick
         } else {

@@ -93,7 +93,7 @@ impl Bfq {
             slice = slice.min(MIN_TT);
         }
         self.last_idling_start_ns = self.read_clock();
-        self.last_idling_start = self.tick;
+        self.last_idling_start = self.jiffies();
         self.timer_armed = true;
         self.timer = Some(TimerAsk::Arm {
             timer: TIMER,
@@ -137,7 +137,10 @@ impl Bfq {
         let after = self
             .last_idling_start
             .saturating_add(self.settings.slice_idle_ns as i64);
-        if limit == 0 && own.last_serv_time_ns == 0 && own.flags.wait_request && after <= self.tick
+        if limit == 0
+            && own.last_serv_time_ns == 0
+            && own.flags.wait_request
+            && after <= self.jiffies()
         {
             limit = 1;
         }
@@ -177,7 +180,7 @@ impl Bfq {
 
     /// bfq_reset_inject_limit().
     pub(super) fn reset_inject_limit(&mut self, q: QId) {
-        let tick = self.tick;
+        let tick = self.jiffies();
         self.waited_rq = None;
         let queue = &mut self.queues[q];
         queue.last_serv_time_ns = 0;
@@ -191,7 +194,7 @@ impl Bfq {
         self.charge(8);
         let total = self.read_clock().wrapping_sub(self.last_empty_occupied_ns);
         let (injected, in_driver) = (self.rqs_injected, self.in_driver_total);
-        let (tick, max_in_driver) = (self.tick, self.max_in_driver);
+        let (tick, max_in_driver) = (self.jiffies(), self.max_in_driver);
         let queue = &mut self.queues[q];
         let old_limit = queue.inject_limit;
         if queue.last_serv_time_ns > 0 && injected {

@@ -50,14 +50,14 @@ impl Bfq {
     /// bfq_lookup_next_entity().
     fn lookup_next(&mut self, group: GroupId, expiration: bool) -> Option<EntityId> {
         self.charge(4);
-        let g = group.index();
+        let (g, jiffies) = (group.index(), self.jiffies());
         let group = &mut self.groups[g];
         let mut class = 0;
-        if group.idle_class_served + self.fixed.idle_class_timeout < self.tick {
+        if group.idle_class_served + self.fixed.idle_class_timeout < jiffies {
             if group.trees[CLASSES - 1].has_active() {
                 class = CLASSES - 1;
             }
-            group.idle_class_served = self.tick;
+            group.idle_class_served = jiffies;
         }
         let in_service = group.in_service.is_some() && !expiration;
         (class..CLASSES).find_map(|class| self.lookup_in_tree((g, class), in_service))

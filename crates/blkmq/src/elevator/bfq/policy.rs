@@ -312,8 +312,8 @@ impl Scheduler for Bfq {
         self.readings(each);
     }
 
-    fn lines_at(&mut self, times: &[SimTime]) {
-        self.log.lines_at(times);
+    fn lines_at(&mut self, clocks: &[Now]) {
+        self.log.lines_at(clocks);
     }
 
     fn rotates(&mut self, rotational: bool) {

@@ -33,7 +33,7 @@ impl Bfq {
     pub(super) fn too_late(&self, q: QId) -> bool {
         let queue = &self.queues[q];
         let limit = queue.first_io_time + self.fixed.merge_time_limit;
-        queue.service_from_backlogged > 0 && limit < self.tick
+        queue.service_from_backlogged > 0 && limit < self.jiffies()
     }
 
     /// Sorts a queue by its next request (bfq_pos_tree_add_move()).

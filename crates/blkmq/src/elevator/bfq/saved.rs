@@ -40,7 +40,7 @@ impl Bfq {
             return;
         };
         let weight = self.entities[self.entities.of(q)].orig_weight;
-        let (tick, wr_max_time) = (self.tick, self.wr_max_time());
+        let (tick, wr_max_time) = (self.jiffies(), self.wr_max_time());
         let low_latency = self.settings.low_latency;
         let queue = &self.queues[q];
         let process = &mut self.processes[owner.0 as usize];
@@ -122,11 +122,11 @@ impl Bfq {
         let queue = &self.queues[q];
         let wr = queue.wr;
         let in_burst = queue.flags.in_large_burst;
-        let over = wr.last_start_finish + wr.cur_max_time < self.tick;
+        let over = wr.last_start_finish + wr.cur_max_time < self.jiffies();
         if wr.coeff <= 1 || !in_burst && !over {
             return;
         }
-        let interactive_goes_on = wr.start_at_switch_to_srt + self.wr_max_time() >= self.tick;
+        let interactive_goes_on = wr.start_at_switch_to_srt + self.wr_max_time() >= self.jiffies();
         if self.is_soft_rt(q) && !in_burst && interactive_goes_on {
             self.back_to_interactive(q);
         } else {

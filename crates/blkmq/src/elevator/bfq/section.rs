@@ -36,8 +36,9 @@ const QUEUE_LINES: u32 = 24;
 pub(super) const LINES_ALL: u8 = (LINES + QUEUE_LINES) as u8;
 
 impl Bfq {
-    /// Begins a section. Its jiffies do not advance. Its clock does not advance in a plug, and
-    /// otherwise advances from one reading to the next, as a kernel's log shows or by [`READING`].
+    /// Begins a section. Its jiffies advance only where a kernel's log shows that. Its clock does
+    /// not advance in a plug, and otherwise advances from one reading to the next, as a kernel's
+    /// log shows or by [`READING`].
     pub(super) fn begin(&mut self, now: Now) {
         // Sections at one instant follow one another.
         let ahead = self.now.0.wrapping_sub(now.time.0);
@@ -69,15 +70,21 @@ impl Bfq {
         self.touched |= (1 << LINES) - 1;
     }
 
+    /// jiffies: another CPU may count a tick in a section.
+    #[inline]
+    pub(super) fn jiffies(&self) -> i64 {
+        match self.log.next() {
+            Some(line) => line.tick.0.cast_signed().max(self.tick),
+            None => self.tick,
+        }
+    }
+
     /// ktime_get_ns().
     #[inline]
     pub(super) fn read_clock(&mut self) -> u64 {
         self.charge(CLOCK);
-        let of_log = if self.log.listens {
-            self.log.time()
-        } else {
-            None
-        };
+        let of_log = self.log.next().filter(|line| !line.kept);
+        let of_log = of_log.map(|line| line.time);
         let now = of_log.map_or(self.now, |time| time.max(self.now));
         if of_log.is_none() && !self.clock_kept {
             self.now = now + READING;

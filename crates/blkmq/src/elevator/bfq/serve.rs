@@ -169,7 +169,7 @@ impl Bfq {
 
     /// A soft real-time queue does not lose the time that it waited for service.
     fn shift_soft_rt_start(&mut self, q: QId) {
-        let (tick, soft_rt) = (self.tick, self.is_soft_rt(q));
+        let (tick, soft_rt) = (self.jiffies(), self.is_soft_rt(q));
         let queue = &mut self.queues[q];
         let start = queue.wr.last_start_finish;
         if start < tick && queue.is_wr() && soft_rt && queue.budget_timeout < tick {
@@ -191,7 +191,7 @@ impl Bfq {
         // The kernel multiplies unsigned ints, the type of bfq_timeout.
         let timeout = (self.settings.timeout_sync as u32).wrapping_mul(coeff);
         self.last_budget_start_ns = self.read_clock();
-        self.queues[q].budget_timeout = self.tick + i64::from(timeout);
+        self.queues[q].budget_timeout = self.jiffies() + i64::from(timeout);
     }
 
     /// The queue that is served while the device idles for `q`: another one of the same process,
@@ -331,7 +331,7 @@ impl Bfq {
         self.update_hw_tag();
         self.in_driver[usize::from(self.queues[q].actuator)] -= 1;
         self.in_driver_total -= 1;
-        let tick = self.tick;
+        let tick = self.jiffies();
         let queue = &mut self.queues[q];
         queue.dispatched -= 1;
         if queue.dispatched == 0 && !queue.flags.busy {

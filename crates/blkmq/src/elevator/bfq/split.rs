@@ -99,7 +99,7 @@ impl Bfq {
                     self.join_burst_list(q);
                 }
             }
-            self.queues[q].split_time = self.tick;
+            self.queues[q].split_time = self.jiffies();
         }
         q
     }

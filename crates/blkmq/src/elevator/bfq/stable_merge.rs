@@ -102,7 +102,7 @@ impl Bfq {
     }
 
     pub(super) fn stable_merge_is_due(&mut self, q: QId, process: ProcessId) -> bool {
-        let (tick, queue) = (self.tick, &self.queues[q]);
+        let (tick, queue) = (self.jiffies(), &self.queues[q]);
         let late = self.fixed.stable_merge_late;
         let since_creation = match self.rules.stable_merge {
             StableMerge::Never => return false,

@@ -121,7 +121,7 @@ impl Bfq {
 
     /// Charges service to a queue and all groups above it.
     pub(super) fn served(&mut self, q: QId, sectors: i32) {
-        let tick = self.tick;
+        let tick = self.jiffies();
         let queue = &mut self.queues[q];
         if queue.service_from_backlogged == 0 {
             queue.first_io_time = tick;

@@ -50,7 +50,7 @@ impl Bfq {
 
     /// bfq_bfqq_end_wr().
     pub(super) fn end_wr(&mut self, q: QId) {
-        let (soft_rt, tick) = (self.is_soft_rt(q), self.tick);
+        let (soft_rt, tick) = (self.is_soft_rt(q), self.jiffies());
         let queue = &mut self.queues[q];
         if !soft_rt && self.rules.raising == Raising::DefaultWeight {
             queue.soft_rt_next_start = tick;
@@ -70,7 +70,7 @@ impl Bfq {
     /// bfq_update_bfqq_wr_on_rq_arrival().
     pub(super) fn wr_on_arrival(&mut self, q: QId, coeff_before: u32, arrival: Arrival) {
         self.charge(6);
-        let (time, tick) = (self.wr_max_time(), self.tick);
+        let (time, tick) = (self.wr_max_time(), self.jiffies());
         let soft_rt_time = self.fixed.wr_rt_max_time;
         let budget_max = 2 * self.budget_min();
         let wr = &mut self.queues[q].wr;
@@ -115,7 +115,7 @@ impl Bfq {
         queue
             .soft_rt_next_start
             .max(by_rate)
-            .max(self.tick + idle + 4)
+            .max(self.jiffies() + idle + 4)
     }
 
     /// An empty queue expires: with nothing in flight its next start is set now, otherwise at its
@@ -141,7 +141,8 @@ impl Bfq {
             let wr = self.queues[q].wr;
             let past = self
                 .fixed
-                .to_ms(self.tick.wrapping_sub(wr.last_start_finish)) as u32;
+                .to_ms(self.jiffies().wrapping_sub(wr.last_start_finish))
+                as u32;
             let time = self.fixed.to_ms(wr.cur_max_time);
             let (weight, orig) = (self.entities[e].weight, self.entities[e].orig_weight);
             let coeff = wr.coeff;
@@ -155,7 +156,7 @@ impl Bfq {
             }
             if self.queues[q].flags.in_large_burst {
                 self.end_wr(q);
-            } else if wr.last_start_finish + wr.cur_max_time < self.tick {
+            } else if wr.last_start_finish + wr.cur_max_time < self.jiffies() {
                 self.wr_period_over(q);
             }
             let (soft_rt, queue) = (self.is_soft_rt(q), &self.queues[q]);
@@ -172,7 +173,7 @@ impl Bfq {
     /// Soft real-time weight raising continues as interactive if that period is not over.
     pub(super) fn wr_period_over(&mut self, q: QId) {
         let interactive_over =
-            self.queues[q].wr.start_at_switch_to_srt + self.wr_max_time() < self.tick;
+            self.queues[q].wr.start_at_switch_to_srt + self.wr_max_time() < self.jiffies();
         if !self.is_soft_rt(q) || interactive_over {
             self.end_wr(q);
         } else {

@@ -28,6 +28,7 @@ const MARKS: LogMarks = LogMarks {
     exit: "exits",
     unlocked: Some("free"),
     ticks: "ticks ",
+    takes_tick: "takes",
 };
 const INFO: SchedulerInfo = SchedulerInfo {
     logs: true,
@@ -109,8 +110,8 @@ impl Scheduler for Teller {
         }
     }
 
-    fn lines_at(&mut self, times: &[SimTime]) {
-        self.times = times.to_vec();
+    fn lines_at(&mut self, clocks: &[Now]) {
+        self.times = clocks.iter().map(|line| line.time).collect();
     }
 }
 
