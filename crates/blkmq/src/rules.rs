@@ -195,9 +195,14 @@ crate::axes! {
     /// `last` in queue_rq is also true if the next request gets no driver tag, and a tag that it
     /// got is kept; or only if the list is empty (blk_mq_dispatch_rq_list()).
     last_hint: LastHint { v6_1 => TagAhead, v6_6 => ListEmpty }
-    /// A run of an hctx that finds nothing pending returns, or looks again under `queue_lock`
-    /// (blk_mq_run_hw_queue()).
-    empty_run: EmptyRun { v6_1 => Return, v6_12 => RecheckUnderQueueLock }
+    /// A run of an hctx without anything pending (blk_mq_run_hw_queue()).
+    empty_run: EmptyRun {
+        v4_5 => Unseen
+            /// Takes its course, or is left to kblockd: only a run of all hctxs looks
+            /// (79f720a751ca, v4.16).
+        v6_1 => Return /// Returns.
+        v6_12 => RecheckUnderQueueLock /// Looks again under `queue_lock`, then returns.
+    }
     /// A request that a driver requeues goes to the front of the requeue list, whose requests are
     /// reinserted at head in list order, or to its tail (blk_mq_requeue_work()).
     requeue_order: RequeueOrder { v6_1 => Stack, v6_6 => Fifo }

@@ -61,6 +61,9 @@ fn need_run(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
     if cx.q.quiesced.test(cx.cpu) {
         return false;
     }
+    if cx.rules().empty_run == EmptyRun::Unseen {
+        return true;
+    }
     /// Is the dispatch list non-empty?
     at!(HasDispatch);
     if cx.hctx(hctx).dispatch_pending.test(cx.cpu) {
@@ -226,7 +229,7 @@ fn take_dispatch(cx: &mut Cx<'_>, hctx: HctxId) -> QueueList {
 /// blk_mq_hw_queue_need_run() where a lock is held anyway.
 ///
 /// Deviation(D12): its words are read as one step, though the lock guards none of them.
-fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
+pub(super) fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
     let hctx = q.hctx(id);
     let quiesced = q.quiesced.test(cpu);
     let mut pending = hctx.dispatch_pending.test(cpu);

@@ -6,10 +6,12 @@
 //! blk_mq_get_sq_hctx() in block/blk-mq.c (6.1.192, 6.12.117).
 
 use super::driver::is_stopped;
+use super::run::is_needed;
 use crate::call::RunHow;
 use crate::env::Cpu;
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Op, QueueId};
+use crate::rules::EmptyRun;
 use crate::step::{Cx, Next, labels};
 use steps::steps;
 
@@ -50,6 +52,10 @@ labels! {
 
 /// A run of one of them, or its kick.
 fn run(cx: &mut Cx<'_>, hctx: HctxId, how: RunHow) -> Next {
+    let looks = how != RunHow::Started && cx.rules().empty_run == EmptyRun::Unseen;
+    if looks && !is_needed(cx.q, hctx, cx.cpu) {
+        return Next::Step;
+    }
     match how {
         RunHow::Here => cx.run(hctx, false),
         RunHow::Background | RunHow::Started => cx.run(hctx, true),

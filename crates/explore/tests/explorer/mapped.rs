@@ -11,7 +11,7 @@ use crate::two_paths::{
 use blkmq::dm::multipath::{InitResult, Message};
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::Op;
-use blkmq::rules::{DeviceMapper, Rules, StoppedIssue};
+use blkmq::rules::{DeviceMapper, EmptyRun, Rules, StoppedIssue};
 use explore::{Config, Mutant, Paths, Task};
 
 /// Two paths in one group; requests are held when no path is left.
@@ -323,6 +323,7 @@ fn the_count_of_a_clone_that_was_given_up_leaks_up_to_4_20() {
     let v4_20 = Rules {
         name: "v4.20",
         device_mapper: DeviceMapper::V4_20,
+        empty_run: EmptyRun::Return,
         ..Rules::v4_12()
     };
     let refused: Row = ("the driver of a path refuses", |c, _| c.refusals = 1);

@@ -11,7 +11,7 @@ use crate::two_paths::{
 use blkmq::dm::multipath::Message;
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::Op;
-use blkmq::rules::{DeviceMapper, Rules};
+use blkmq::rules::{DeviceMapper, EmptyRun, Rules};
 use explore::{Config, Mutant, Paths};
 
 /// Kernels that map bios differently.
@@ -19,6 +19,7 @@ fn kernels_of_bios() -> [Rules; 4] {
     let v4_20 = Rules {
         name: "v4.20",
         device_mapper: DeviceMapper::V4_20,
+        empty_run: EmptyRun::Return,
         ..Rules::v4_12()
     };
     [Rules::v4_12(), v4_20, Rules::v6_1(), Rules::v6_12()]

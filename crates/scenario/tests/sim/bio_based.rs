@@ -9,7 +9,7 @@ use blkmq::dm::table::Table;
 use blkmq::elevator::SchedulerKind;
 use blkmq::env::TraceAction;
 use blkmq::request::{QueueId, Status};
-use blkmq::rules::{DeviceMapper, Restart, Rules};
+use blkmq::rules::{DeviceMapper, EmptyRun, Restart, Rules};
 use blkmq::time::{Duration, SimTime};
 use sim::machine::Simulator;
 use sim::plan::{Outage, Plan, Ratio, Suspension};
@@ -23,6 +23,7 @@ fn kernels() -> [Rules; 4] {
         name: "v4.20",
         device_mapper: DeviceMapper::V4_20,
         restart: Restart::V4_19,
+        empty_run: EmptyRun::Return,
         ..Rules::v4_12()
     };
     [Rules::v4_12(), v4_20, Rules::v6_1(), Rules::v6_12()]

@@ -6,7 +6,7 @@ use blkmq::dm::multipath::Message;
 use blkmq::dm::table::Table;
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, HctxId, Place, QueueId, Status};
-use blkmq::rules::{DeviceMapper, Restart, Rules, Suspension as Suspends};
+use blkmq::rules::{DeviceMapper, EmptyRun, Restart, Rules, Suspension as Suspends};
 use blkmq::time::{Duration, SimTime};
 use sim::machine::{Below, Simulator, Stall};
 use sim::plan::{BusyKind, DeviceKind, DiskId, MappedPlan, Outage, Plan, Ratio, Suspension};
@@ -226,6 +226,7 @@ fn kernels() -> [Rules; 6] {
         name: "v4.20",
         device_mapper: DeviceMapper::V4_20,
         restart: Restart::V4_19,
+        empty_run: EmptyRun::Return,
         ..Rules::v4_12()
     };
     [
