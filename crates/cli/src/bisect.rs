@@ -172,17 +172,29 @@ struct Found {
     causes: Vec<usize>,
 }
 
+/// A kernel, perhaps the nearest one.
+fn kernel(option: &str, name: &str) -> Result<Rules, Error> {
+    let asked = match name.contains('+') {
+        true => Err("expected one kernel".to_owned()),
+        false => Rules::asked(name),
+    };
+    let asked = asked.map_err(|what| Error::usage(format!("{option} {name}"), what));
+    let (rules, near) = asked?;
+    if let Some(near) = near {
+        output::print_note(&format!("note: {option} {near}\n"));
+    }
+    Ok(rules)
+}
+
 pub(crate) fn bisect(args: &BisectArgs) -> Result<u8, Error> {
     let condition = Condition::parse(&args.when);
     let condition = condition.map_err(|what| Error::usage(format!("--when '{}'", args.when), what));
-    let kernel = |option: &str, name: &str| {
-        let what = format!(
-            "no rules of this kernel; there are {}",
-            Rules::names_of(false)
-        );
-        Rules::by_name(name).ok_or_else(|| Error::usage(format!("{option} {name}"), what))
-    };
     let (from, to) = (kernel("--from", &args.from)?, kernel("--to", &args.to)?);
+    let args = &BisectArgs {
+        from: from.name.to_owned(),
+        to: to.name.to_owned(),
+        ..args.clone()
+    };
     if !args.sweep.rules.is_empty() {
         return Err(Error::usage(
             "--rules",

@@ -58,10 +58,15 @@ fn mode(name: &str) -> Result<Mode, Error> {
 }
 
 fn rules(name: &str) -> Result<Rules, Error> {
-    let rules = Rules::by_name(name).filter(|rules| rules.single_queue.is_none());
-    rules.ok_or_else(|| {
+    let option = format!("--rules {name}");
+    let (rules, near) = Rules::asked(name).map_err(|what| Error::usage(option.clone(), what))?;
+    if rules.single_queue.is_some() {
         let known = Rules::names_of(false);
         let what = format!("no rules of this kernel for blk-mq; there are {known}");
-        Error::usage(format!("--rules {name}"), what)
-    })
+        return Err(Error::usage(option, what));
+    }
+    if let Some(near) = near {
+        output::print_note(&format!("note: --rules {near}\n"));
+    }
+    Ok(rules)
 }

@@ -440,44 +440,10 @@ fn rules(scenario: &Scenario) -> Result<(Rules, Option<String>)> {
         return Ok((rules, None));
     };
     let refused = |what: String| scenario.error("queue.rules", what);
-    let (rules, note) = if name.contains('+') {
-        (Rules::parse(name).map_err(refused)?, None)
-    } else if let Some(rules) = Rules::by_name(name) {
-        (rules, None)
-    } else {
-        let near = nearest_kernel(name);
-        if let Some((rules, true)) = near {
-            let near = rules.name;
-            let note = format!("queue.rules: {name} is taken as {near}, the nearest that is known");
-            (rules, Some(note))
-        } else {
-            let near = near.map(|(near, _)| format!(" the nearest is {};", near.name));
-            let near = near.unwrap_or_default();
-            return Err(refused(format!(
-                "no rules of a kernel `{name}`;{near} there are {}; of the single-queue path {}",
-                Rules::names_of(false),
-                Rules::names_of(true)
-            )));
-        }
-    };
+    let (rules, near) = Rules::asked(name).map_err(refused)?;
+    let note = near.map(|note| format!("queue.rules: {note}"));
     single::path_of(scenario, Some(&rules))?;
     Ok((rules, note))
-}
-
-/// The kernel of blk-mq whose version is nearest, of those that any queue runs with. True: both are
-/// of a time from which on all kernels are modelled as a whole.
-fn nearest_kernel(name: &str) -> Option<(Rules, bool)> {
-    let number = |name: &str| -> Option<u32> {
-        let (major, minor) = name.strip_prefix('v').unwrap_or(name).split_once('.')?;
-        let minor = minor.split(['.', '-']).next()?;
-        Some(major.parse::<u32>().ok()?.checked_mul(100)? + minor.parse::<u32>().ok()?.min(99))
-    };
-    let wanted = number(name)?;
-    let known = Rules::of_path(false).filter_map(|rules| Some((number(rules.name)?, rules)));
-    // Of two that are as near, the later one.
-    let (_, nearest) = known.min_by_key(|(known, _)| (known.abs_diff(wanted), u32::MAX - known))?;
-    let whole = wanted >= number(Rules::PRESETS[0].name)?;
-    Some((nearest, whole))
 }
 
 /// The January 2024 series, which changes some schedulers only.

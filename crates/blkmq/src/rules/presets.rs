@@ -114,6 +114,48 @@ impl Rules {
         all.find(|rules| &rules.name[1..] == bare)
     }
 
+    /// Rules as [`Rules::parse`] reads them, or those of the kernel that is nearest to this one,
+    /// with a note that they are taken. An error says what is wrong.
+    pub fn asked(text: &str) -> Result<(Rules, Option<String>), String> {
+        if text.contains('+') {
+            return Ok((Rules::parse(text)?, None));
+        }
+        if let Some(rules) = Rules::by_name(text) {
+            return Ok((rules, None));
+        }
+        let near = match Rules::nearest(text) {
+            Some((rules, true)) => {
+                let name = rules.name;
+                let note = format!("{text} is taken as {name}, the nearest that is known");
+                return Ok((rules, Some(note)));
+            }
+            Some((near, false)) => format!(" the nearest is {};", near.name),
+            None => String::new(),
+        };
+        Err(format!(
+            "no rules of a kernel `{text}`;{near} there are {}; of the single-queue path {}",
+            Rules::names_of(false),
+            Rules::names_of(true)
+        ))
+    }
+
+    /// The kernel of blk-mq whose version is nearest, of those that any queue runs with. True: both
+    /// are of a time from which on all kernels are modelled as a whole.
+    fn nearest(name: &str) -> Option<(Rules, bool)> {
+        let number = |name: &str| -> Option<u32> {
+            let (major, minor) = name.strip_prefix('v').unwrap_or(name).split_once('.')?;
+            let minor = minor.split(['.', '-']).next()?;
+            Some(major.parse::<u32>().ok()?.checked_mul(100)? + minor.parse::<u32>().ok()?.min(99))
+        };
+        let wanted = number(name)?;
+        let known = Rules::of_path(false).filter_map(|rules| Some((number(rules.name)?, rules)));
+        // Of two that are as near, the later one.
+        let (_, nearest) =
+            known.min_by_key(|(known, _)| (known.abs_diff(wanted), u32::MAX - known))?;
+        let whole = wanted >= number(Rules::PRESETS[0].name)?;
+        Some((nearest, whole))
+    }
+
     /// Rules as users write them: a preset, or one with axes of others, as in
     /// `v6.1+bio_plug@v6.12+fair_queueing.actuators@v6.12`. An error says what is wrong.
     pub fn parse(text: &str) -> Result<Rules, String> {

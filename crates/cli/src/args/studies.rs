@@ -376,7 +376,7 @@ Exit codes:
     1  it does not hold
     2  bad input or usage";
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(arg_required_else_help = true, after_help = BISECT_CODES)]
 pub(crate) struct BisectArgs {
     /// A scenario
