@@ -2,7 +2,7 @@
 //!
 //! Plug, software queues and schedulers share them. Not here: the request that a bio is offered to
 //! (the caller chooses it), and a scheduler's look-up ([`MergeIndex`]). Left out, as the model has
-//! none of them: integrity, encryption, write hints, atomic writes, segment gaps. Kernel:
+//! none of them: REQ_SWAP, integrity, encryption, write hints, atomic writes, segment gaps. Kernel:
 //! block/blk-merge.c (v6.1, v6.12), block/blk.h.
 
 mod index;
@@ -10,7 +10,7 @@ mod index;
 pub use index::MergeIndex;
 
 use crate::list::QueueList;
-use crate::request::{Bio, BioId, IoPrio, Op, Request, RequestId, RequestPool, Sector};
+use crate::request::{Bio, BioId, Op, Request, RequestId, RequestPool, Sector};
 use crate::rules::{DiscardMerge, NoMerges, QueueLimits};
 
 #[derive(Clone, Copy, Debug)]
@@ -48,19 +48,11 @@ pub fn bio_is_mergeable(bio: &Bio) -> bool {
     !bio.flags.nomerge && !bio.flags.is_flush()
 }
 
-/// blk_rq_merge_ok(): alike enough, wherever they lie.
+/// blk_rq_merge_ok(), blk_cgroup_mergeable(): alike enough, wherever they lie.
 pub fn may_join(rq: &Request, bio: &Bio, limits: &QueueLimits) -> bool {
-    let attributes = same_attributes(
-        (rq.ioprio, rq.group, rq.flags.meta),
-        (bio.ioprio, bio.group, bio.flags.meta),
-        limits,
-    );
-    rq.is_mergeable() && bio_is_mergeable(bio) && rq.op == bio.op && attributes
-}
-
-/// Priority, cgroup and REQ_META of two that would merge (blk_cgroup_mergeable()).
-fn same_attributes(a: (IoPrio, u16, bool), b: (IoPrio, u16, bool), limits: &QueueLimits) -> bool {
-    (limits.prios_merge || a.0 == b.0) && (limits.cgroups_merge || (a.1, a.2) == (b.1, b.2))
+    let prios = limits.prios_merge || rq.ioprio == bio.ioprio;
+    let groups = limits.cgroups_merge || (rq.group, rq.flags.meta) == (bio.group, bio.flags.meta);
+    rq.is_mergeable() && bio_is_mergeable(bio) && rq.op == bio.op && prios && groups
 }
 
 /// blk_try_merge(): the side on which `bio` touches `rq`.
@@ -215,15 +207,15 @@ pub fn try_request_merge(
     assert_ne!(rq, next, "a request cannot absorb itself");
     let (a, b) = (&pool[rq], &pool[next]);
     let of_ranges = merges_ranges(a.op, limits);
+    // Most are not adjacent.
     if !of_ranges && a.end() != b.sector {
         return false;
     }
-    let attributes = same_attributes(
-        (a.ioprio, a.group, a.flags.meta),
-        (b.ioprio, b.group, b.flags.meta),
-        limits,
-    );
-    if !a.is_mergeable() || !b.is_mergeable() || a.op != b.op || !attributes {
+    let prios = limits.prios_merge || a.ioprio == b.ioprio;
+    // Ranges of discards are not asked for their cgroups (ll_merge_requests_fn()).
+    let any_groups = limits.cgroups_merge || of_ranges;
+    let groups = any_groups || (a.group, a.flags.meta) == (b.group, b.flags.meta);
+    if !a.is_mergeable() || !b.is_mergeable() || a.op != b.op || !prios || !groups {
         return false;
     }
     let segments = if of_ranges {

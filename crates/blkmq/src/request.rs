@@ -380,7 +380,7 @@ pub struct Request {
     pub polled: bool,
     /// The I/O context of its first bio.
     pub io_context: IoContextId,
-    /// The cgroup of its first bio.
+    /// The cgroup of the bio that it was allocated for.
     pub group: u16,
     /// Private data of its scheduler (`elv.priv`), initially zero; the first is one plus the level
     /// by which schedulers with one lock count finished requests.

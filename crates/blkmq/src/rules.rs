@@ -198,8 +198,8 @@ crate::axes! {
     /// A run of an hctx without anything pending (blk_mq_run_hw_queue()).
     empty_run: EmptyRun {
         v4_5 => Unseen
-            /// Takes its course, or is left to kblockd: only a run of all hctxs looks
-            /// (79f720a751ca, v4.16).
+            /// Runs, here or by kblockd: only blk_mq_run_hw_queues() looks whether anything is
+            /// pending (79f720a751ca, v4.15).
         v6_1 => Return /// Returns.
         v6_12 => RecheckUnderQueueLock /// Looks again under `queue_lock`, then returns.
     }

@@ -1,4 +1,5 @@
-//! Submitters: pid, priority and group of each task, for schedulers that keep accounts by process.
+//! Submitters: pid and priority of each task, and groups of bios, for schedulers that keep accounts
+//! by process.
 //!
 //! Best first: the I/O script (`script.rs`), the task's line in `priorities.txt` of a simulated
 //! run, the insertion probes, nothing. Groups and weights are of `meta.txt`, and moves to other

@@ -160,7 +160,9 @@ impl Ticks {
             } else {
                 start = self.at(run[0].time).0.saturating_sub(run[0].ticks);
             }
-            let taken = run[0].taken.map(|(first, last)| Known {
+            // Only probes bound a tick that few lines show.
+            let bounded = run.len() >= LINES_ENOUGH || !self.known.is_empty();
+            let taken = run[0].taken.filter(|_| bounded).map(|(first, last)| Known {
                 first,
                 last,
                 tick: start,

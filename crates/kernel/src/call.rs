@@ -61,7 +61,6 @@ pub(crate) struct Io {
     pub(crate) segments: u16,
     pub(crate) hctx: c_uint,
     pub(crate) task: c_uint,
-    /// [`NONE`]: that of the task.
     pub(crate) group: c_uint,
     pub(crate) flush_seq: c_uint,
     /// Set up without the scheduler.

@@ -84,7 +84,7 @@ impl Messages {
         self.written = 0;
     }
 
-    /// The clocks before the next message, if known; after the last known one, those of that one.
+    /// The clocks before the next message, if known; after the last known message, its clocks.
     #[inline]
     pub(super) fn next(&self) -> Option<Now> {
         let last = self.clocks.len().checked_sub(1)?;

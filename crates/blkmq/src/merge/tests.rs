@@ -203,20 +203,31 @@ fn cgroups_and_metadata_merge_only_with_their_own_kind() {
         cgroups_merge: true,
         ..LIMITS
     };
-    for (group, meta) in [(0, false), (1, false), (0, true)] {
-        for (limits, mixes) in [(LIMITS, false), (before_v5_18, true)] {
-            let merges = mixes || (group, meta) == (0, false);
-            let mut pool = pool_of(&[100]);
-            let bio = add_bio(&mut pool, Op::Write, 108, 8);
-            (pool.bio_mut(bio).group, pool.bio_mut(bio).flags.meta) = (group, meta);
-            let found = try_bio_merge(&mut pool, RequestId(0), bio, &limits);
-            assert_eq!(found == BioTry::Merged(Side::Back), merges);
-            let mut pool = pool_of(&[100, 108]);
-            let second = pool[RequestId(1)].bio_first.expect("its bio");
-            (pool.bio_mut(second).group, pool.bio_mut(second).flags.meta) = (group, meta);
+    let ranges = QueueLimits {
+        max_discard_segments: 4,
+        ..LIMITS
+    };
+    let kinds = [(0, false), (1, false), (0, true), (1, true)];
+    for (a, b) in kinds.into_iter().flat_map(|a| kinds.map(|b| (a, b))) {
+        for (op, limits, mixes) in [
+            (Op::Write, LIMITS, false),
+            (Op::Write, before_v5_18, true),
+            (Op::Discard, ranges, true),
+        ] {
+            let mut pool = RequestPool::new(2, 3);
+            let [first, second, before] = [(100, a), (108, b), (92, b)].map(|(sector, of)| {
+                let bio = add_bio(&mut pool, op, sector, 8);
+                (pool.bio_mut(bio).group, pool.bio_mut(bio).flags.meta) = of;
+                bio
+            });
+            pool.bio_to_request(RequestId(0), first);
             pool.bio_to_request(RequestId(1), second);
             let joined = try_request_merge(&mut pool, RequestId(0), RequestId(1), &limits);
-            assert_eq!(joined, merges);
+            assert_eq!(joined, mixes || a == b);
+            // Of bios ranges are asked, too.
+            let found = try_bio_merge(&mut pool, RequestId(0), before, &limits);
+            let joined = matches!(found, BioTry::Merged(_));
+            assert_eq!(joined, limits.cgroups_merge || a == b);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A run of a hardware queue: whether it has work and may run here, and the order of dispatch list,
 //! scheduler and software queues.
 //!
-//! Kernel: blk_mq_run_hw_queue(), __blk_mq_sched_dispatch_requests() (6.1.192, 6.12.117).
+//! Kernel: blk_mq_run_hw_queue(), __blk_mq_sched_dispatch_requests() (4.5, 4.12, 6.1.192,
+//! 6.12.117).
 
 use super::ctx::{do_dispatch_ctx, flush_busy_ctxs};
 use super::driver::is_stopped;
@@ -25,7 +26,7 @@ pub fn run_hw_queue(cx: &mut Cx<'_>, hctx: HctxId, in_background: bool) {
     let mut has_run: bool = false;
     loop {
         if !sub!(need_run(hctx)) {
-            if cx.rules().empty_run == EmptyRun::Return {
+            if cx.rules().empty_run != EmptyRun::RecheckUnderQueueLock {
                 return;
             }
             /// Look again under queue_lock, which quiescing takes too (v6.12).
@@ -226,9 +227,9 @@ fn take_dispatch(cx: &mut Cx<'_>, hctx: HctxId) -> QueueList {
     taken
 }
 
-/// blk_mq_hw_queue_need_run() where a lock is held anyway.
+/// blk_mq_hw_queue_need_run() where a lock is held anyway, and where all hctxs are run (to v4.14).
 ///
-/// Deviation(D12): its words are read as one step, though the lock guards none of them.
+/// Deviation(D12): its words are read as one step, though no lock guards them.
 pub(super) fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
     let hctx = q.hctx(id);
     let quiesced = q.quiesced.test(cpu);

@@ -3,7 +3,7 @@
 //! Where the scheduler orders the whole queue, the hctx of this CPU is run for all, besides those
 //! with leftovers. Each run checks whether its hctx is stopped; here only the one that is run for
 //! all is checked. Kernel: blk_mq_run_hw_queues(), blk_mq_delay_run_hw_queues(),
-//! blk_mq_get_sq_hctx() in block/blk-mq.c (6.1.192, 6.12.117).
+//! blk_mq_get_sq_hctx() in block/blk-mq.c (4.5, 4.12, 6.1.192, 6.12.117).
 
 use super::driver::is_stopped;
 use super::run::is_needed;

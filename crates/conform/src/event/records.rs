@@ -56,8 +56,10 @@ fn rename_workers(dir: &CaptureDir, names: &mut BTreeMap<u32, String>) -> Result
     }
     for record in dir.ftrace()? {
         let record = record?;
-        if is_worker(&record.task) {
-            names.insert(record.pid, record.task);
+        if is_worker(&record.task)
+            && let Some(name) = names.get_mut(&record.pid)
+        {
+            *name = record.task;
         }
     }
     Ok(())

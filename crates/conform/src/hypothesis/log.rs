@@ -296,12 +296,15 @@ impl Hypotheses<'_> {
             let cpu = &mut world.actors[scratch].cpu;
             let q = world.mq.queue(QueueId(queue as _));
             let times = log.times[coming..until].iter();
-            let read = |(&time, line): (&SimTime, &String)| Now {
-                time: SimTime(self.measured(time).0 - NS_A_LETTER * line.len() as u64),
-                tick: ticks
-                    .known_at(time)
-                    .map_or(Jiffies(0), |tick| TICKS_BEFORE + tick),
-                kept,
+            let mut tick = Jiffies(0);
+            let read = |(&time, line): (&SimTime, &String)| {
+                let known = ticks.known_at(time).map(|known| TICKS_BEFORE + known);
+                tick = tick.max(known.unwrap_or_default());
+                Now {
+                    time: SimTime(self.measured(time).0 - NS_A_LETTER * line.len() as u64),
+                    tick,
+                    kept,
+                }
             };
             let lines = times.zip(&log.lines[coming..until]);
             let clocks: Vec<Now> = lines.map(read).collect();

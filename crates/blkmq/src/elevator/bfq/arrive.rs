@@ -51,7 +51,7 @@ impl Bfq {
                 0 => self.submitters.of(rq.io_context).pid,
                 kworker => kworker,
             },
-            group: GroupId(rq.group),
+            group: GroupId(first.map_or(rq.group, |b| b.group)),
             sync: is_sync(rq.op, rq.flags),
             actuator: self.actuator_of(sector, sectors),
         }

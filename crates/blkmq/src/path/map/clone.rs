@@ -69,7 +69,8 @@ fn clone_bios(pool: &RequestPool, rq: RequestId, own: &mut RequestPool, clone: R
     let of = &pool[rq];
     let c = &mut own[clone];
     (c.op, c.flags, c.sector, c.ioprio) = (of.op, of.flags, of.sector, of.ioprio);
-    (c.sectors, c.segments, c.io_context) = (Sectors(0), 0, of.io_context);
+    (c.sectors, c.segments) = (Sectors(0), 0);
+    (c.io_context, c.group) = (of.io_context, of.group);
     // No bio or request is merged into it.
     c.flags.nomerge = true;
     for bio in pool.bios_of(rq) {

@@ -9,7 +9,7 @@ use crate::elevator::SchedulerKind;
 use crate::path::{BioWorkPath, Frame, SuspendPath, Suspends};
 use crate::queue::{EndRuns, QueueConfig, SingleSettings};
 use crate::request::{Bio, Op, OpFlags, Sectors, Status};
-use crate::rules::{DeviceMapper, Rules};
+use crate::rules::{DeviceMapper, EmptyRun, Rules};
 use crate::waiter::WaiterId;
 
 /// Two paths; without them bios are held.
@@ -23,6 +23,7 @@ fn kernels() -> [Rules; 3] {
     let v4_20 = Rules {
         name: "v4.20",
         device_mapper: DeviceMapper::V4_20,
+        empty_run: EmptyRun::Return,
         ..Rules::v4_12()
     };
     [Rules::v4_12(), v4_20, Rules::v6_1()]

@@ -8,7 +8,7 @@ use crate::elevator::SchedulerKind;
 use crate::env::{Answer, CacheLine};
 use crate::queue::{Mapped, QueueConfig};
 use crate::request::{HctxId, Place, RequestId, Status};
-use crate::rules::{DeviceMapper, Rules};
+use crate::rules::{DeviceMapper, EmptyRun, Rules};
 use crate::time::Duration;
 
 /// One path; without it requests are held.
@@ -62,6 +62,7 @@ fn labels_of_a_request_by_kernel() {
     let v4_20 = Rules {
         name: "v4.20",
         device_mapper: DeviceMapper::V4_20,
+        empty_run: EmptyRun::Return,
         ..Rules::v4_12()
     };
     let mapped = "clone start-io setup issued tell";
