@@ -54,7 +54,7 @@ pub fn run_hw_queue(cx: &mut Cx<'_>, hctx: HctxId, in_background: bool) {
     }
 }
 
-/// blk_mq_hw_queue_need_run(), blk_mq_hctx_has_pending().
+/// blk_mq_hw_queue_need_run().
 #[steps(inline)]
 fn need_run(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
     /// Is the queue quiesced?
@@ -65,6 +65,12 @@ fn need_run(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
     if cx.rules().empty_run == EmptyRun::Unseen {
         return true;
     }
+    sub!(has_pending(hctx))
+}
+
+/// blk_mq_hctx_has_pending().
+#[steps(inline)]
+pub(super) fn has_pending(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
     /// Is the dispatch list non-empty?
     at!(HasDispatch);
     if cx.hctx(hctx).dispatch_pending.test(cx.cpu) {
@@ -213,7 +219,7 @@ pub(super) fn mark_restart(cx: &mut Cx<'_>, hctx: HctxId) {
 
 labels! {
     pub enum At in "run" of
-        run_hw_queue need_run sched_dispatch_requests dispatch_requests mark_restart
+        run_hw_queue need_run has_pending sched_dispatch_requests dispatch_requests mark_restart
         dispatch_as_one_list
 }
 
@@ -227,10 +233,10 @@ fn take_dispatch(cx: &mut Cx<'_>, hctx: HctxId) -> QueueList {
     taken
 }
 
-/// blk_mq_hw_queue_need_run() where a lock is held anyway, and where all hctxs are run (to v4.14).
+/// blk_mq_hw_queue_need_run() where a lock is held anyway.
 ///
-/// Deviation(D12): its words are read as one step, though no lock guards them.
-pub(super) fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
+/// Deviation(D12): its words are read as one step, though the lock guards none of them.
+fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
     let hctx = q.hctx(id);
     let quiesced = q.quiesced.test(cpu);
     let mut pending = hctx.dispatch_pending.test(cpu);

@@ -6,7 +6,7 @@
 //! blk_mq_get_sq_hctx() in block/blk-mq.c (4.5, 4.12, 6.1.192, 6.12.117).
 
 use super::driver::is_stopped;
-use super::run::is_needed;
+use super::run::has_pending;
 use crate::call::RunHow;
 use crate::env::Cpu;
 use crate::queue::RequestQueue;
@@ -31,10 +31,15 @@ pub fn run_hw_queues(cx: &mut Cx<'_>, how: RunHow, mut more: u16) {
             at!(Hctx);
         }
         while usize::from(hctx.0) < cx.q.hctxs.len() {
-            let mut next = Next::Step;
-            if current.runs(cx.q, hctx, cx.cpu) {
-                next = run(cx, hctx, how);
+            let mut runs: bool = current.runs(cx.q, hctx, cx.cpu);
+            let looks = how != RunHow::Started && cx.rules().empty_run == EmptyRun::Unseen;
+            if runs && looks {
+                runs = sub!(has_pending(hctx));
             }
+            let next = match runs {
+                true => run(cx, hctx, how),
+                false => Next::Step,
+            };
             hctx.0 += 1;
             at!(Hctx, next);
         }
@@ -52,10 +57,6 @@ labels! {
 
 /// A run of one of them, or its kick.
 fn run(cx: &mut Cx<'_>, hctx: HctxId, how: RunHow) -> Next {
-    let looks = how != RunHow::Started && cx.rules().empty_run == EmptyRun::Unseen;
-    if looks && !is_needed(cx.q, hctx, cx.cpu) {
-        return Next::Step;
-    }
     match how {
         RunHow::Here => cx.run(hctx, false),
         RunHow::Background | RunHow::Started => cx.run(hctx, true),
