@@ -445,7 +445,7 @@ fn lines_of_a_run_are_followed_to_the_end() {
     let mut disk = null_blk.clone();
     disk.replace_range(device, "[device]\ntype = \"ahci\"\n");
     // Long enough for two decisions that lie that close together.
-    let null_blk = null_blk.replace("number_ios = 150", "number_ios = 300");
+    let null_blk = null_blk.replace("number_ios = 150", "number_ios = 900");
     // Without the times of labels, decisions that lie close together come in another order.
     for (scenario, least, without_times) in [(null_blk, 35_000, 1), (disk, 15_000, 0)] {
         let place = Place::new();
