@@ -114,7 +114,7 @@ fn the_log_of_several_cpus_is_followed() {
         ("sd-fsync-bfq", 0),
         // A tick within a section.
         ("m4-k612-sq4-bfq", 0),
-        // An end of an I/O whose line the capture lacks.
+        // Ends of I/Os of which the log has fewer than blktrace.
         ("m2-k612-uring-bfq", 5),
         ("m4-k612-uring-bfq", 8),
     ] {

@@ -151,6 +151,8 @@ fn a_path_that_fails_after_its_reinstatement_is_looked_at_again() {
         let back = recorder.paths[0].reinstated.expect("it is reinstated");
         let behind = back > SimTime(10_000_000);
         assert!(!behind || failed > SimTime(1_000 * to), "{to}");
+        // A reinstatement runs all hctxs.
+        assert!(behind || failed < SimTime(1_000 * (to + 10)), "{to}");
         assert_eq!(
             looked, behind,
             "{to}: failed at {failed:?}, over {:?}",
